@@ -1,0 +1,1 @@
+//! Shapes, selections, the chunk grid, and placing decoded chunks into a destination.

@@ -1,0 +1,9 @@
+//! Where bytes come from ([`ByteSource`]) and how anything reaches a disk ([`Disk`]).
+
+mod disk;
+mod source;
+mod system_disk;
+
+pub use disk::{Disk, DiskFile, LockKind};
+pub use source::{ByteSource, FileSource, Fingerprint, MemorySource};
+pub use system_disk::SystemDisk;

@@ -1,0 +1,153 @@
+//! The operating system's disk: the one place that calls the functions which change it.
+
+#![expect(clippy::disallowed_methods, reason = "this is the one place that may change a disk")]
+
+use super::disk::{Disk, DiskFile, LockKind};
+use super::source::{Fingerprint, fingerprint_of};
+use crate::error::{Error, ErrorKind, Result};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The disk of the machine this runs on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemDisk;
+
+fn err(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let doing = doing.to_owned();
+    let path = path.to_path_buf();
+    move |e| Error::io(doing, e).in_file(path)
+}
+
+fn errno(doing: &str, path: &Path) -> impl FnOnce(rustix::io::Errno) -> Error {
+    let wrap = err(doing, path);
+    move |e| wrap(e.into())
+}
+
+impl Disk for SystemDisk {
+    fn create_new(&self, path: &Path) -> Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(err("cannot create", path))?;
+        Ok(Box::new(SystemFile { file, path: path.to_path_buf() }))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(err("cannot open", path))?;
+        Ok(Box::new(SystemFile { file, path: path.to_path_buf() }))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        std::fs::create_dir(path).map_err(err("cannot create folder", path))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::hard_link(from, to).map_err(err("cannot publish", to))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::rename(from, to).map_err(err("cannot publish", to))
+    }
+
+    fn rename_no_replace(&self, from: &Path, to: &Path) -> Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(errno("cannot publish", to))
+    }
+
+    fn unlink(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).map_err(err("cannot remove", path))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        std::fs::remove_dir(path).map_err(err("cannot remove folder", path))
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        File::open(path).and_then(|d| d.sync_all()).map_err(err("cannot sync folder", path))
+    }
+
+    fn free_space(&self, path: &Path) -> Result<u64> {
+        let absolute = std::path::absolute(path).map_err(err("cannot examine", path))?;
+        for ancestor in absolute.ancestors() {
+            match rustix::fs::statvfs(ancestor) {
+                Ok(s) => return Ok(s.f_bavail.saturating_mul(s.f_frsize)),
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
+                Err(e) => return Err(errno("cannot measure free space", ancestor)(e)),
+            }
+        }
+        Err(Error::not_found("no folder to measure free space in").in_file(path))
+    }
+}
+
+/// A file of [`SystemDisk`]. Its locks are advisory and go with the open file.
+#[derive(Debug)]
+struct SystemFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl DiskFile for SystemFile {
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file
+            .write_all_at(data, offset)
+            .map_err(|e| err(&format!("cannot write {} bytes", data.len()), &self.path)(e).at(offset))
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(buf, offset)
+            .map_err(|e| err(&format!("cannot read {} bytes", buf.len()), &self.path)(e).at(offset))
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(err("cannot examine", &self.path))?.len())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(err("cannot set the length", &self.path))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        fallocate(&self.file, FallocateFlags::empty(), offset, len)
+            .map_err(errno("cannot reserve space", &self.path))
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        if len == 0 {
+            return Ok(());
+        }
+        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+            .map_err(errno("cannot give space back", &self.path))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(err("cannot sync", &self.path))
+    }
+
+    fn try_lock(&self, kind: LockKind) -> Result<()> {
+        let taken = match kind {
+            LockKind::Shared => self.file.try_lock_shared(),
+            LockKind::Exclusive => self.file.try_lock(),
+        };
+        taken.map_err(|e| match e {
+            TryLockError::WouldBlock => {
+                Error::new(ErrorKind::Locked, "another process or handle holds a lock").in_file(&self.path)
+            }
+            TryLockError::Error(e) => err("cannot lock", &self.path)(e),
+        })
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(err("cannot unlock", &self.path))
+    }
+
+    fn fingerprint(&self) -> Result<Fingerprint> {
+        Ok(fingerprint_of(&self.file.metadata().map_err(err("cannot examine", &self.path))?))
+    }
+}
