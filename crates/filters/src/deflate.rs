@@ -1,0 +1,83 @@
+//! Filter 1, deflate: one zlib stream per chunk. Client value 0 is the level, 0 to 9.
+//!
+//! Bytes behind the end of the stream are ignored, as libhdf5 ignores them.
+
+use crate::filter::{Decoded, Encoded, Filter};
+use crate::{ChunkInfo, Codecs, id};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use tensilo_core::{Error, Result};
+
+/// The deflate filter.
+#[derive(Debug)]
+pub struct Deflate;
+
+impl Filter for Deflate {
+    fn id(&self) -> u16 {
+        id::DEFLATE
+    }
+
+    fn name(&self) -> &str {
+        "deflate"
+    }
+
+    fn most_encoded(&self, _values: &[u32], raw: usize) -> usize {
+        raw.saturating_add(raw / 512).saturating_add(64)
+    }
+
+    fn decode(&self, _values: &[u32], codecs: &mut Codecs, src: &[u8], dst: &mut [u8]) -> Result<Decoded> {
+        inflate_zlib(codecs, src, dst).map(Decoded::Written)
+    }
+
+    fn encode(
+        &self,
+        values: &[u32],
+        _info: &ChunkInfo,
+        codecs: &mut Codecs,
+        src: &[u8],
+        dst: &mut Vec<u8>,
+    ) -> Result<Encoded> {
+        let level = values.first().copied().unwrap_or(6);
+        if level > 9 {
+            return Err(Error::invalid(format!("deflate level {level} is not between 0 and 9")));
+        }
+        dst.resize(self.most_encoded(values, src.len()), 0);
+        let n = deflate_zlib(codecs, level, src, dst)?;
+        dst.truncate(n);
+        Ok(Encoded::Written)
+    }
+}
+
+/// Decodes one zlib stream into the start of `dst` and says how many bytes it held.
+pub(crate) fn inflate_zlib(codecs: &mut Codecs, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    let state = codecs.inflate.get_or_insert_with(|| Decompress::new(true));
+    state.reset(true);
+    match state.decompress(src, dst, FlushDecompress::Finish) {
+        Ok(Status::StreamEnd) => Ok(state.total_out() as usize),
+        Ok(_) if state.total_out() as usize == dst.len() => Err(Error::corrupt(format!(
+            "the deflate stream holds more than the {} bytes expected",
+            dst.len()
+        ))),
+        Ok(_) => Err(Error::corrupt(format!(
+            "the deflate stream of {} bytes ends early, after {} bytes of data",
+            src.len(),
+            state.total_out()
+        ))),
+        Err(e) => Err(Error::corrupt(format!("damaged deflate stream: {e}")).with_source(e)),
+    }
+}
+
+/// Encodes one zlib stream into the start of `dst`, which must be large enough.
+pub(crate) fn deflate_zlib(codecs: &mut Codecs, level: u32, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    if codecs.deflate.as_ref().is_none_or(|(l, _)| *l != level) {
+        codecs.deflate = Some((level, Compress::new(Compression::new(level), true)));
+    }
+    let Some((_, state)) = &mut codecs.deflate else { return Err(Error::invalid("no deflate state")) };
+    state.reset();
+    match state.compress(src, dst, FlushCompress::Finish) {
+        Ok(Status::StreamEnd) => Ok(state.total_out() as usize),
+        Ok(_) => {
+            Err(Error::limit(format!("deflating {} bytes passed the bound of {}", src.len(), dst.len())))
+        }
+        Err(e) => Err(Error::invalid(format!("deflate: {e}")).with_source(e)),
+    }
+}

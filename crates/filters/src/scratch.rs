@@ -1,0 +1,35 @@
+//! What a worker keeps between chunks: intermediate buffers and codec states.
+
+/// Buffers and codec states of one worker, re-used from chunk to chunk.
+#[derive(Default)]
+pub struct Scratch {
+    pub(crate) stages: [Vec<u8>; 2],
+    pub(crate) codecs: Codecs,
+}
+
+/// The part of [`Scratch`] that filters may use while they run.
+#[derive(Default)]
+pub struct Codecs {
+    pub(crate) inflate: Option<flate2::Decompress>,
+    pub(crate) deflate: Option<(u32, flate2::Compress)>,
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Codecs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Codecs").finish_non_exhaustive()
+    }
+}
+
+/// The first `len` bytes of a buffer that only ever grows.
+pub(crate) fn sized(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    &mut buffer[..len]
+}

@@ -1,0 +1,95 @@
+//! Filter 2, shuffle: the first bytes of all elements, then all second bytes, and so on. Client value 0 is the
+//! element size; bytes behind the last whole element stay where they are.
+
+use crate::filter::{Decoded, Encoded, Filter};
+use crate::{ChunkInfo, Codecs, id};
+use tensilo_core::{Error, Result};
+
+/// The byte shuffle filter.
+#[derive(Debug)]
+pub struct Shuffle;
+
+impl Filter for Shuffle {
+    fn id(&self) -> u16 {
+        id::SHUFFLE
+    }
+
+    fn name(&self) -> &str {
+        "shuffle"
+    }
+
+    fn compresses(&self) -> bool {
+        false
+    }
+
+    fn most_encoded(&self, _values: &[u32], raw: usize) -> usize {
+        raw
+    }
+
+    fn decode(&self, values: &[u32], _codecs: &mut Codecs, src: &[u8], dst: &mut [u8]) -> Result<Decoded> {
+        let size = element_size(values)?;
+        if size == 1 {
+            return Ok(Decoded::Prefix(src.len()));
+        }
+        let Some(dst) = dst.get_mut(..src.len()) else {
+            return Err(Error::corrupt(format!("{} shuffled bytes, {} expected", src.len(), dst.len())));
+        };
+        unshuffle(src, dst, size);
+        Ok(Decoded::Written(src.len()))
+    }
+
+    fn encode(
+        &self,
+        values: &[u32],
+        _info: &ChunkInfo,
+        _codecs: &mut Codecs,
+        src: &[u8],
+        dst: &mut Vec<u8>,
+    ) -> Result<Encoded> {
+        dst.resize(src.len(), 0);
+        shuffle(src, dst, element_size(values)?);
+        Ok(Encoded::Written)
+    }
+}
+
+fn element_size(values: &[u32]) -> Result<usize> {
+    match values.first() {
+        Some(&n) if n > 0 => Ok(n as usize),
+        Some(_) => Err(Error::corrupt("shuffle states an element size of 0")),
+        None => Err(Error::corrupt("shuffle states no element size")),
+    }
+}
+
+/// Splits elements of `size` bytes into byte planes; both slices have the same length.
+///
+/// # Panics
+/// When the lengths differ or `size` is 0.
+pub fn shuffle(src: &[u8], dst: &mut [u8], size: usize) {
+    assert!(src.len() == dst.len() && size > 0);
+    let count = src.len() / size;
+    let whole = count * size;
+    for plane in 0..size {
+        let out = &mut dst[plane * count..(plane + 1) * count];
+        for (o, element) in out.iter_mut().zip(src.chunks_exact(size)) {
+            *o = element[plane];
+        }
+    }
+    dst[whole..].copy_from_slice(&src[whole..]);
+}
+
+/// Undoes [`shuffle`].
+///
+/// # Panics
+/// When the lengths differ or `size` is 0.
+pub fn unshuffle(src: &[u8], dst: &mut [u8], size: usize) {
+    assert!(src.len() == dst.len() && size > 0);
+    let count = src.len() / size;
+    let whole = count * size;
+    for plane in 0..size {
+        let from = &src[plane * count..(plane + 1) * count];
+        for (i, element) in from.iter().zip(dst.chunks_exact_mut(size)) {
+            element[plane] = *i;
+        }
+    }
+    dst[whole..].copy_from_slice(&src[whole..]);
+}
