@@ -5,6 +5,7 @@
 
 use super::source::Fingerprint;
 use crate::error::Result;
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::Path;
 
@@ -51,6 +52,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> Result<()>;
+
+    /// The names in a folder, sorted.
+    fn list(&self, path: &Path) -> Result<Vec<OsString>>;
 
     /// Bytes that a file in this folder (or in its nearest existing ancestor) could take.
     fn free_space(&self, path: &Path) -> Result<u64>;

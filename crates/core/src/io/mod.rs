@@ -2,8 +2,10 @@
 
 mod disk;
 mod source;
+pub mod staged;
 mod system_disk;
 
 pub use disk::{Disk, DiskFile, LockKind};
 pub use source::{ByteSource, FileSource, Fingerprint, MemorySource};
+pub use staged::Staged;
 pub use system_disk::SystemDisk;

@@ -5,13 +5,22 @@
 use super::disk::{Disk, DiskFile, LockKind};
 use super::source::{Fingerprint, fingerprint_of};
 use crate::error::{Error, ErrorKind, Result};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The disk of the machine this runs on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemDisk;
+
+impl SystemDisk {
+    /// The disk as the shared trait object that writers keep.
+    pub fn shared() -> Arc<dyn Disk> {
+        Arc::new(Self)
+    }
+}
 
 fn err(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let doing = doing.to_owned();
@@ -68,6 +77,15 @@ impl Disk for SystemDisk {
     fn sync_dir(&self, path: &Path) -> Result<()> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         File::open(path).and_then(|d| d.sync_all()).map_err(err("cannot sync folder", path))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<OsString>> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let mut names = std::fs::read_dir(path)
+            .and_then(|entries| entries.map(|e| Ok(e?.file_name())).collect::<std::io::Result<Vec<_>>>())
+            .map_err(err("cannot list folder", path))?;
+        names.sort();
+        Ok(names)
     }
 
     fn free_space(&self, path: &Path) -> Result<u64> {
