@@ -2,6 +2,8 @@
 //!
 //! It is a development dependency of every crate. It knows `tensilo-core` only, so that any crate may use it.
 
+pub mod conformance;
+pub mod disk_log;
 pub mod oracle;
 
 pub use oracle::TempDir;

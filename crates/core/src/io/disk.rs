@@ -91,6 +91,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Makes data and length durable.
     fn sync(&self) -> Result<()>;
 
+    /// A hint: start writing this range to the disk, and drop from memory what is there already.
+    ///
+    /// Nothing becomes durable by it and nothing is lost; a disk without a cache ignores it.
+    fn drop_cached(&self, _offset: u64, _len: u64) {}
+
     /// Takes a lock without waiting.
     ///
     /// # Errors

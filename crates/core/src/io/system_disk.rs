@@ -131,6 +131,9 @@ impl DiskFile for SystemFile {
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
+        if len == 0 {
+            return Ok(());
+        }
         fallocate(&self.file, FallocateFlags::empty(), offset, len)
             .map_err(errno("cannot reserve space", &self.path))
     }
@@ -146,6 +149,16 @@ impl DiskFile for SystemFile {
 
     fn sync(&self) -> Result<()> {
         self.file.sync_all().map_err(err("cannot sync", &self.path))
+    }
+
+    fn drop_cached(&self, offset: u64, len: u64) {
+        // A hint may fail without harm.
+        let _ = rustix::fs::fadvise(
+            &self.file,
+            offset,
+            std::num::NonZeroU64::new(len),
+            rustix::fs::Advice::DontNeed,
+        );
     }
 
     fn try_lock(&self, kind: LockKind) -> Result<()> {

@@ -1,0 +1,5 @@
+//! Tests of the test kit, and with it of core's disks, sources and staged publishing.
+
+mod conformance;
+mod replay;
+mod staged;
