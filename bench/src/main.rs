@@ -1,0 +1,43 @@
+//! Comparisons in one run: `cargo xtask bench NAME [--json]`. Peers that need a C compiler are behind the feature
+//! `peers`.
+
+mod data;
+mod filters;
+mod measure;
+mod report;
+
+use std::process::ExitCode;
+
+/// One comparison: its name, what it compares, and the function that runs it.
+type Comparison = (&'static str, &'static str, fn() -> report::Report);
+
+const COMPARISONS: &[Comparison] =
+    &[("filters", "every filter, encoding and decoding one chunk of detector counts", filters::run)];
+
+fn main() -> ExitCode {
+    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("bench: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<(), String> {
+    let (name, json) = match args {
+        [name] => (name.as_str(), false),
+        [name, flag] if flag == "--json" => (name.as_str(), true),
+        _ => ("list", false),
+    };
+    if name == "list" {
+        COMPARISONS.iter().for_each(|(name, what, _)| println!("{name:12} {what}"));
+        return Ok(());
+    }
+    let Some((_, _, compare)) = COMPARISONS.iter().find(|(n, _, _)| *n == name) else {
+        return Err(format!("no comparison is called {name}; `list` names them"));
+    };
+    let report = compare();
+    print!("{}", if json { report.json() } else { report.table() });
+    Ok(())
+}
