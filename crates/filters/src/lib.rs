@@ -19,15 +19,21 @@
 //! # Ok::<(), tensilo_core::Error>(())
 //! ```
 
+pub mod bitshuffle;
+mod cut;
 mod deflate;
 mod filter;
 mod fletcher32;
 mod known;
+pub mod lz4;
+mod lzf;
 mod pipeline;
 mod registry;
 mod scratch;
 mod shuffle;
+mod simd;
 mod spec;
+mod zstandard;
 
 pub use filter::{Decoded, Encoded, Filter};
 pub use known::provider_of;

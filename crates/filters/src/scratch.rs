@@ -11,6 +11,10 @@ pub struct Scratch {
 #[derive(Default)]
 pub struct Codecs {
     pub(crate) inflate: Option<flate2::Decompress>,
+    pub(crate) block: Vec<u8>,
+    pub(crate) positions: Vec<u32>,
+    pub(crate) zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
+    pub(crate) unzstd: Option<zstd::bulk::Decompressor<'static>>,
     pub(crate) deflate: Option<(u32, flate2::Compress)>,
 }
 

@@ -2,6 +2,7 @@
 //! element size; bytes behind the last whole element stay where they are.
 
 use crate::filter::{Decoded, Encoded, Filter};
+use crate::simd::{self, bytes};
 use crate::{ChunkInfo, Codecs, id};
 use tensilo_core::{Error, Result};
 
@@ -68,12 +69,10 @@ pub fn shuffle(src: &[u8], dst: &mut [u8], size: usize) {
     assert!(src.len() == dst.len() && size > 0);
     let count = src.len() / size;
     let whole = count * size;
-    for plane in 0..size {
-        let out = &mut dst[plane * count..(plane + 1) * count];
-        for (o, element) in out.iter_mut().zip(src.chunks_exact(size)) {
-            *o = element[plane];
-        }
+    if size == 1 || count <= 1 {
+        return dst.copy_from_slice(src);
     }
+    bytes::deinterleave(simd::level(), &src[..whole], count, size, &mut dst[..whole], count);
     dst[whole..].copy_from_slice(&src[whole..]);
 }
 
@@ -85,11 +84,9 @@ pub fn unshuffle(src: &[u8], dst: &mut [u8], size: usize) {
     assert!(src.len() == dst.len() && size > 0);
     let count = src.len() / size;
     let whole = count * size;
-    for plane in 0..size {
-        let from = &src[plane * count..(plane + 1) * count];
-        for (i, element) in from.iter().zip(dst.chunks_exact_mut(size)) {
-            element[plane] = *i;
-        }
+    if size == 1 || count <= 1 {
+        return dst.copy_from_slice(src);
     }
+    bytes::interleave(simd::level(), &src[..whole], count, count, size, &mut dst[..whole]);
     dst[whole..].copy_from_slice(&src[whole..]);
 }
