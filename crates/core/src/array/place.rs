@@ -176,6 +176,11 @@ impl Move {
         (self.src as isize + i as isize * self.src_step) as usize
     }
 
+    /// The same move where the source begins at byte `from`; `None` when the move begins before that.
+    fn from(self, from: usize) -> Option<Self> {
+        Some(Self { src: self.src.checked_sub(from)?, ..self })
+    }
+
     /// Does the move stay inside both sides? Proven once per part, in constant time per move.
     fn fits(&self, dst_len: usize, src_len: usize) -> bool {
         let last = self.n.saturating_sub(1);
@@ -229,16 +234,18 @@ impl Split {
         merged
     }
 
-    /// Copies the elements of a part out of its decoded chunk, in the order of the result.
+    /// Copies the elements of a part out of its decoded chunk, in the order of the result. `chunk` begins at byte
+    /// `from` of the chunk and must hold all that the part needs.
     ///
     /// # Errors
     /// `InvalidArgument` when a buffer is too short.
-    pub fn gather(&self, part: usize, width: usize, chunk: &[u8], out: &mut [u8]) -> Result<()> {
+    pub fn gather(&self, part: usize, width: usize, chunk: &[u8], from: usize, out: &mut [u8]) -> Result<()> {
         let mut fine = true;
         Moves::new(self, part, width, Side::Part, Side::Chunk).each(&mut |m| {
-            fine = fine && m.fits(out.len(), chunk.len());
-            if fine {
-                copy_safely(&m, chunk, out);
+            let m = m.from(from).filter(|m| fine && m.fits(out.len(), chunk.len()));
+            match m {
+                Some(m) => copy_safely(&m, chunk, out),
+                None => fine = false,
             }
         });
         if fine { Ok(()) } else { Err(too_short()) }
@@ -266,7 +273,7 @@ fn copy_safely(m: &Move, src: &[u8], dst: &mut [u8]) {
 /// let split = Split::new(&Selection::All, &grid, &Budget::default())?;
 /// let mut result = [0; 4];
 /// let canvas = Canvas::new(&split, &mut result, 1)?;
-/// canvas.tile(1).unwrap().place(&[7, 8])?;
+/// canvas.tile(1).unwrap().place(&[7, 8], 0)?;
 /// assert!(canvas.tile(1).is_none()); // already taken
 /// drop(canvas);
 /// assert_eq!(result, [0, 0, 7, 8]);
@@ -349,12 +356,13 @@ impl Tile<'_> {
         Some(unsafe { std::slice::from_raw_parts_mut(self.canvas.start.add(m.dst), m.bytes) })
     }
 
-    /// Places the elements of the part from its whole decoded chunk.
+    /// Places the elements of the part from its decoded chunk; `chunk` begins at byte `from` of the chunk and must
+    /// hold all that the part needs.
     ///
     /// # Errors
-    /// `InvalidArgument` when `chunk` is shorter than a chunk.
-    pub fn place(&mut self, chunk: &[u8]) -> Result<()> {
-        self.copy(self.moves(Side::Chunk), chunk)
+    /// `InvalidArgument` when it does not.
+    pub fn place(&mut self, chunk: &[u8], from: usize) -> Result<()> {
+        self.copy(self.moves(Side::Chunk), chunk, from)
     }
 
     /// Places the elements of the part from a buffer that holds only them, in the order of the result.
@@ -362,19 +370,17 @@ impl Tile<'_> {
     /// # Errors
     /// `InvalidArgument` when `elements` is shorter than the part.
     pub fn place_part(&mut self, elements: &[u8]) -> Result<()> {
-        self.copy(self.moves(Side::Part), elements)
+        self.copy(self.moves(Side::Part), elements, 0)
     }
 
-    fn copy(&mut self, moves: Moves, src: &[u8]) -> Result<()> {
+    fn copy(&mut self, moves: Moves, src: &[u8], from: usize) -> Result<()> {
         let mut fine = true;
-        moves.each(&mut |m| {
-            fine = fine && m.fits(self.canvas.len, src.len());
-            if fine {
-                // SAFETY: `fits` has just checked that every copy of the move stays inside both buffers. The
-                // destination bytes belong to this part alone (see `Canvas`), so nobody reads or writes them
-                // now, and they cannot overlap `src`, a shared borrow of other memory.
-                unsafe { copy_raw(&m, src.as_ptr(), self.canvas.start) };
-            }
+        moves.each(&mut |m| match m.from(from).filter(|m| fine && m.fits(self.canvas.len, src.len())) {
+            // SAFETY: `fits` has just checked that every copy of the move stays inside both buffers. The
+            // destination bytes belong to this part alone (see `Canvas`), so nobody reads or writes them now, and
+            // they cannot overlap `src`, a shared borrow of other memory.
+            Some(m) => unsafe { copy_raw(&m, src.as_ptr(), self.canvas.start) },
+            None => fine = false,
         });
         if fine { Ok(()) } else { Err(too_short()) }
     }

@@ -156,7 +156,9 @@ fn every_selection_reads_what_the_reference_reads_fast_safe_and_by_parts() {
         let mut seen = 0;
         for part in (0..split.parts()).rev() {
             let bytes = chunk_bytes(&grid, &split.chunk(part), width);
-            canvas.tile(part).unwrap().place(&bytes).unwrap();
+            let reach = split.ranges_in_chunk(part, width, usize::MAX)[0].clone();
+            assert_eq!(split.ranges_in_chunk(part, width, usize::MAX).len(), 1);
+            canvas.tile(part).unwrap().place(&bytes[reach.clone()], reach.start).unwrap();
             place_safely(&Moves::new(&split, part, width, Side::Result, Side::Chunk), &bytes, &mut safe);
             // Only the needed ranges of the chunk may be looked at.
             let mut holes = vec![0x55; bytes.len()];
@@ -165,7 +167,7 @@ fn every_selection_reads_what_the_reference_reads_fast_safe_and_by_parts() {
             }
             let n = split.elements_of(part) as usize;
             let mut compact = vec![0; n * width];
-            split.gather(part, width, &holes, &mut compact).unwrap();
+            split.gather(part, width, &holes[reach.clone()], reach.start, &mut compact).unwrap();
             let mut tile = by_parts.tile(part).unwrap();
             match tile.contiguous() {
                 Some(run) => run.copy_from_slice(&compact),
@@ -215,7 +217,7 @@ fn threads_write_one_canvas_at_once() {
             scope.spawn(|| {
                 for part in 0..split.parts() {
                     if let Some(mut tile) = canvas.tile(part) {
-                        tile.place(&chunk_bytes(&grid, &split.chunk(part), 2)).unwrap();
+                        tile.place(&chunk_bytes(&grid, &split.chunk(part), 2), 0).unwrap();
                     }
                 }
             });
@@ -235,10 +237,10 @@ fn short_buffers_are_refused() {
     let canvas = Canvas::new(&split, &mut buffer, 1).unwrap();
     assert!(canvas.tile(4).is_none());
     let mut tile = canvas.tile(3).unwrap();
-    assert!(tile.place(&[1, 2, 3]).is_err());
+    assert!(tile.place(&[1, 2, 3], 0).is_err());
     assert!(tile.place_part(&[1, 2, 3]).is_err());
     assert!(tile.fill(&[1, 2]).is_err());
-    assert!(split.gather(0, 1, &[0; 3], &mut [0; 4]).is_err());
+    assert!(split.gather(0, 1, &[0; 3], 0, &mut [0; 4]).is_err());
 }
 
 #[test]
