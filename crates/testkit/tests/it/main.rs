@@ -2,4 +2,5 @@
 
 mod conformance;
 mod replay;
+mod sources;
 mod staged;
