@@ -18,6 +18,14 @@ pub struct Codecs {
     pub(crate) deflate: Option<(u32, flate2::Compress)>,
 }
 
+impl Scratch {
+    /// Bytes held in buffers, the codecs' own states not counted.
+    pub fn held_bytes(&self) -> usize {
+        let [a, b] = &self.stages;
+        a.capacity() + b.capacity() + self.codecs.block.capacity() + 4 * self.codecs.positions.capacity()
+    }
+}
+
 impl std::fmt::Debug for Scratch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scratch").finish_non_exhaustive()

@@ -1,0 +1,166 @@
+//! Damaged chunks and client values end in an error or in wrong bytes, never in a panic, and never cost more
+//! memory than the chunk's geometry allows.
+
+use tensilo_filters::{ChunkInfo, FilterSpec, Pipeline, Registry, Scratch, id};
+
+/// The pipelines that are damaged, with the element size they were made for.
+fn pipelines() -> Vec<(Vec<FilterSpec>, usize)> {
+    let one = |id, values: &[u32], size| (vec![FilterSpec::new(id, values.to_vec()).optional()], size);
+    vec![
+        one(id::DEFLATE, &[4], 2),
+        one(id::SHUFFLE, &[4], 4),
+        one(id::FLETCHER32, &[], 1),
+        one(id::LZF, &[4, 261, 4000], 2),
+        one(id::LZ4, &[300], 2),
+        one(id::BITSHUFFLE, &[0, 4, 2, 0, 2], 2),
+        one(id::BITSHUFFLE, &[0, 4, 4, 64, 3, 1], 4),
+        one(id::BITSHUFFLE, &[0, 4, 8, 0], 8),
+        one(id::ZSTD, &[3], 2),
+        (
+            vec![
+                FilterSpec::new(id::SHUFFLE, vec![2]),
+                FilterSpec::new(id::DEFLATE, vec![1]),
+                FilterSpec::new(id::FLETCHER32, vec![]),
+            ],
+            2,
+        ),
+    ]
+}
+
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n.max(1)
+    }
+}
+
+fn raw(rng: &mut Rng, size: usize) -> Vec<u8> {
+    let n = 1 + rng.below(700);
+    match rng.below(3) {
+        0 => vec![rng.below(256) as u8; n * size],
+        1 => (0..n * size).map(|i| if i % size == 0 { rng.below(5) as u8 } else { 0 }).collect(),
+        _ => (0..n * size).map(|_| rng.below(256) as u8).collect(),
+    }
+}
+
+fn damage(rng: &mut Rng, bytes: &mut Vec<u8>) {
+    match rng.below(6) {
+        0 => bytes.truncate(rng.below(bytes.len() + 1)),
+        1 => bytes.extend((0..1 + rng.below(40)).map(|i| (i * 37) as u8)),
+        2 => {
+            for _ in 0..1 + rng.below(8) {
+                let i = rng.below(bytes.len());
+                if let Some(b) = bytes.get_mut(i) {
+                    *b = [0, 1, 0x7f, 0x80, 0xff][rng.below(5)];
+                }
+            }
+        }
+        3 => {
+            let i = rng.below(bytes.len().min(40));
+            if let Some(b) = bytes.get_mut(i) {
+                *b = rng.below(256) as u8;
+            }
+        }
+        _ => {
+            for _ in 0..1 + rng.below(3) {
+                let i = rng.below(bytes.len());
+                if let Some(b) = bytes.get_mut(i) {
+                    *b ^= 1 << rng.below(8);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_chunks_never_panic() {
+    let mut rng = Rng(7);
+    let mut scratch = Scratch::default();
+    for (specs, size) in pipelines() {
+        let pipeline = Pipeline::new(&specs, &Registry::default()).unwrap();
+        for _ in 0..300 {
+            let raw = raw(&mut rng, size);
+            let info = ChunkInfo { element_size: size, chunk_dims: vec![(raw.len() / size) as u64] };
+            let (stored, mask) = pipeline.encode(&mut scratch, &raw, &info).unwrap();
+            let mut out = vec![0; raw.len()];
+            pipeline.decode(&mut scratch, &stored, mask, &mut out).unwrap();
+            assert!(out == raw, "{specs:?}");
+            for _ in 0..8 {
+                let mut hurt = stored.clone();
+                damage(&mut rng, &mut hurt);
+                let _ = pipeline.decode(&mut scratch, &hurt, mask, &mut out);
+                let mut other = vec![0; rng.below(2 * raw.len() + 9)];
+                let fits = pipeline.decode(&mut scratch, &stored, mask, &mut other).is_ok();
+                assert!(!fits || other.len() == raw.len(), "{specs:?}: {} into {}", raw.len(), other.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_client_values_never_panic() {
+    let mut rng = Rng(11);
+    let mut scratch = Scratch::default();
+    for (specs, size) in pipelines() {
+        let pipeline = Pipeline::new(&specs, &Registry::default()).unwrap();
+        let raw = raw(&mut rng, size);
+        let info = ChunkInfo { element_size: size, chunk_dims: vec![(raw.len() / size) as u64] };
+        let (stored, mask) = pipeline.encode(&mut scratch, &raw, &info).unwrap();
+        for _ in 0..300 {
+            let mut hurt = specs.clone();
+            for spec in &mut hurt {
+                for v in &mut spec.values {
+                    if rng.below(3) == 0 {
+                        *v = [0, 1, 3, 7, 8, 9, 64, 0xffff, 0x8000_0000, u32::MAX][rng.below(10)];
+                    }
+                }
+                if rng.below(3) == 0 {
+                    spec.values.truncate(rng.below(spec.values.len() + 1));
+                }
+            }
+            let pipeline = Pipeline::new(&hurt, &Registry::default()).unwrap();
+            let mut out = vec![0; raw.len()];
+            let _ = pipeline.decode(&mut scratch, &stored, mask, &mut out);
+            let _ = pipeline.encode(&mut scratch, &raw, &info);
+        }
+    }
+}
+
+#[test]
+fn a_missing_filter_is_named_with_its_provider_unless_the_mask_skips_it() {
+    let specs = [FilterSpec::new(32024, vec![1]), FilterSpec::new(id::DEFLATE, vec![4])];
+    let pipeline = Pipeline::new(&specs, &Registry::default()).unwrap();
+    let mut scratch = Scratch::default();
+    let mut out = [0; 4];
+    let e = pipeline.decode(&mut scratch, &[1, 2, 3, 4], 0, &mut out).unwrap_err();
+    assert_eq!(e.kind(), tensilo_core::ErrorKind::Unsupported);
+    assert!(e.message().contains("32024 (SZ3)") && e.message().contains("hdf5plugin"), "{e}");
+    pipeline.decode(&mut scratch, &[1, 2, 3, 4], 0b11, &mut out).unwrap();
+    assert_eq!(out, [1, 2, 3, 4]);
+    assert!(pipeline.decode(&mut scratch, &[1, 2, 3], 0b11, &mut out).is_err());
+    let e = Pipeline::new(&[FilterSpec::new(999, vec![])], &Registry::default())
+        .unwrap()
+        .decode(&mut scratch, &[], 0, &mut [])
+        .unwrap_err();
+    assert!(e.message().contains("999"), "{e}");
+}
+
+#[test]
+fn a_bomb_is_refused_at_the_size_of_the_chunk() {
+    let mut scratch = Scratch::default();
+    let info = ChunkInfo { element_size: 1, chunk_dims: vec![50_000_000] };
+    for specs in [vec![FilterSpec::new(id::DEFLATE, vec![1])], vec![FilterSpec::new(id::ZSTD, vec![1])]] {
+        let pipeline = Pipeline::new(&specs, &Registry::default()).unwrap();
+        let (bomb, mask) = pipeline.encode(&mut scratch, &vec![0; 50_000_000], &info).unwrap();
+        let twice = [specs[0].clone(), specs[0].clone()];
+        for specs in [&specs[..], &twice] {
+            let mut fresh = Scratch::default();
+            let pipeline = Pipeline::new(specs, &Registry::default()).unwrap();
+            let e = pipeline.decode(&mut fresh, &bomb, mask, &mut [0; 1000]).unwrap_err();
+            assert_eq!(e.kind(), tensilo_core::ErrorKind::Corrupt, "{e}");
+            assert!(fresh.held_bytes() < 10_000, "{} bytes held", fresh.held_bytes());
+        }
+    }
+}

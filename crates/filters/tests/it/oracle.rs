@@ -1,0 +1,81 @@
+//! Chunks written by h5py are decoded here, and chunks encoded here are read by h5py, filter by filter.
+
+use crate::cases;
+use std::path::Path;
+use tensilo_filters::{Pipeline, Registry, Scratch};
+use tensilo_testkit::oracle;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/oracle.py");
+const SEED: &str = "20260801";
+
+/// Generates `count` datasets of a group, decodes every chunk, encodes it again and has h5py read that.
+fn both_ways(group: &str, count: usize) {
+    if !oracle::python_has("hdf5plugin") {
+        return oracle::skip("Python with h5py and hdf5plugin", 1);
+    }
+    let dir = oracle::temp_dir();
+    let (path, reply) = (dir.path().join("cases"), dir.path().join("replies"));
+    let (path_text, reply_text) = (path.to_str().unwrap(), reply.to_str().unwrap());
+    let count = count.to_string();
+    let script = Path::new(SCRIPT);
+    let made = oracle::run_python(script, ["generate", path_text, SEED, &count, group], b"");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let cases = cases::read(&std::fs::read(&path).unwrap());
+    assert!(cases.len() >= 100, "only {} cases", cases.len());
+
+    let mut scratch = Scratch::default();
+    let mut wrong = vec![];
+    let mut encoded = vec![];
+    for (i, case) in cases.iter().enumerate() {
+        let pipeline = Pipeline::new(&case.specs, &Registry::default()).unwrap();
+        let mut out = vec![0xA5; case.raw.len()];
+        match pipeline.decode(&mut scratch, &case.stored, case.mask, &mut out) {
+            Ok(()) if out == case.raw => {}
+            Ok(()) => {
+                wrong.push(format!("{}: other values than h5py reads (mask {})", case.label, case.mask))
+            }
+            Err(e) => wrong.push(format!("{}: {e}", case.label)),
+        }
+        match pipeline.encode(&mut scratch, &case.raw, &case.info) {
+            Ok((stored, mask)) => encoded.push((i, mask, stored)),
+            Err(e) => wrong.push(format!("{}: does not encode: {e}", case.label)),
+        }
+    }
+    write(&reply, &cases::replies(&encoded));
+    let read = oracle::run_python(script, ["check", path_text, reply_text, SEED, &count, group], b"");
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let report = String::from_utf8_lossy(&read.stdout).into_owned();
+    wrong.extend(report.lines().filter(|l| l.starts_with("WRONG")).map(str::to_owned));
+    assert!(report.contains(&format!("{} chunks read by h5py", encoded.len())), "{report}");
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+#[expect(clippy::disallowed_methods, reason = "test set-up")]
+fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap();
+}
+
+macro_rules! groups {
+    ($($test:ident: $group:literal, $count:literal;)*) => { $(
+        #[test]
+        fn $test() {
+            both_ways($group, $count);
+        }
+    )* };
+}
+
+groups! {
+    deflate_goes_both_ways_with_h5py: "deflate", 200;
+    shuffle_goes_both_ways_with_h5py: "shuffle", 200;
+    fletcher32_goes_both_ways_with_h5py: "fletcher32", 200;
+    lzf_goes_both_ways_with_h5py: "lzf", 200;
+    lz4_goes_both_ways_with_h5py: "lz4", 200;
+    zstandard_goes_both_ways_with_h5py: "zstd", 200;
+    bitshuffle_goes_both_ways_with_h5py: "bitshuffle", 600;
+}
