@@ -5,8 +5,17 @@
 
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::unwrap_used)]
 
+pub mod btree_v1;
+pub mod btree_v2;
 pub mod datatype;
+pub mod encode;
+pub mod heap;
+pub mod index;
 pub mod message;
+pub mod object_header;
+pub mod shared_messages;
+pub mod superblock;
+pub mod symbol_entry;
 
 /// A position in the file as stored: relative to the base address, which [`space`](crate::space) adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,5 +1,13 @@
 //! Datatype message (specification IV.A.2.d): the on-disk type of an element.
 
+mod decode;
+mod text;
+
+pub use text::text_of;
+
+pub(crate) mod encode;
+mod standard;
+
 /// Order of the bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {

@@ -1,6 +1,8 @@
 //! Data layout message (specification IV.A.2.i): where a dataset's raw data is.
 
-use crate::format::Address;
+use crate::format::{Address, Sizes};
+use tensilo_core::Result;
+use tensilo_core::wire::FieldReader;
 
 /// Where the raw data of a dataset is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,4 +83,147 @@ pub enum ChunkIndexLayout {
         /// Percentage at which nodes merge.
         merge: u8,
     },
+}
+
+/// Most dimensions of a layout: those of a dataspace and the element size.
+pub const MAX_DIMS: u8 = 33;
+
+impl DataLayout {
+    /// Parses a data layout message, versions 1 to 5.
+    ///
+    /// # Errors
+    /// `Corrupt` when a field is impossible.
+    pub fn parse(body: &[u8], at: u64, sizes: Sizes) -> Result<Self> {
+        let mut r = FieldReader::new(body, at, "data layout message");
+        let version = r.u8()?;
+        match version {
+            1 | 2 => parse_old(&mut r, version, sizes),
+            3..=5 => parse_new(&mut r, version, sizes),
+            v => Err(r.corrupt(format_args!("version {v} is not known"))),
+        }
+    }
+}
+
+fn parse_old(r: &mut FieldReader<'_>, version: u8, sizes: Sizes) -> Result<DataLayout> {
+    let ndims = rank(r)?;
+    let class = r.u8()?;
+    r.skip(5)?;
+    match class {
+        0 => {
+            r.skip(usize::from(ndims).saturating_mul(4))?;
+            let len = usize::try_from(r.u32()?).unwrap_or(usize::MAX);
+            Ok(DataLayout::Compact(r.bytes(len)?.to_vec()))
+        }
+        1 => {
+            let address = sizes.address(r)?;
+            r.skip(usize::from(ndims).saturating_mul(4))?;
+            Ok(DataLayout::Contiguous { address, size: 0 })
+        }
+        2 => {
+            let address = sizes.address(r)?;
+            let (dims, element_size) = chunk_dims(r, ndims, 4)?;
+            Ok(DataLayout::Chunked(ChunkedLayout {
+                version,
+                dims,
+                element_size,
+                unfiltered_edges: false,
+                index: ChunkIndexLayout::BtreeV1,
+                address,
+            }))
+        }
+        c => Err(r.corrupt(format_args!("layout class {c} is not known"))),
+    }
+}
+
+fn parse_new(r: &mut FieldReader<'_>, version: u8, sizes: Sizes) -> Result<DataLayout> {
+    match r.u8()? {
+        0 => {
+            let len = usize::from(r.u16()?);
+            Ok(DataLayout::Compact(r.bytes(len)?.to_vec()))
+        }
+        1 => Ok(DataLayout::Contiguous { address: sizes.address(r)?, size: sizes.length(r)? }),
+        2 if version == 3 => {
+            let ndims = rank(r)?;
+            let address = sizes.address(r)?;
+            let (dims, element_size) = chunk_dims(r, ndims, 4)?;
+            Ok(DataLayout::Chunked(ChunkedLayout {
+                version,
+                dims,
+                element_size,
+                unfiltered_edges: false,
+                index: ChunkIndexLayout::BtreeV1,
+                address,
+            }))
+        }
+        2 => parse_chunked(r, version, sizes).map(DataLayout::Chunked),
+        3 if version >= 4 => Ok(DataLayout::Virtual { heap: sizes.address(r)?, index: r.u32()? }),
+        c => Err(r.corrupt(format_args!("layout class {c} is not possible in version {version}"))),
+    }
+}
+
+/// A chunked layout of version 4 or 5: flags, dimensions of a stated width, index type and its parameters.
+fn parse_chunked(r: &mut FieldReader<'_>, version: u8, sizes: Sizes) -> Result<ChunkedLayout> {
+    let flags = r.u8()?;
+    if flags & !3 != 0 {
+        return Err(r.corrupt(format_args!("unknown flags {flags:#x}")));
+    }
+    let ndims = rank(r)?;
+    let width = r.u8()?;
+    if !(1..=8).contains(&width) {
+        return Err(r.corrupt(format_args!("chunk dimensions of {width} bytes each")));
+    }
+    let (dims, element_size) = chunk_dims(r, ndims, width)?;
+    let index = match r.u8()? {
+        1 => ChunkIndexLayout::Single {
+            filtered: if flags & 2 != 0 { Some((sizes.length(r)?, r.u32()?)) } else { None },
+        },
+        2 => ChunkIndexLayout::Implicit,
+        3 => ChunkIndexLayout::FixedArray { page_bits: nonzero(r)? },
+        4 => ChunkIndexLayout::ExtensibleArray {
+            max_bits: nonzero(r)?,
+            index_elements: nonzero(r)?,
+            min_pointers: nonzero(r)?,
+            min_elements: nonzero(r)?,
+            page_bits: nonzero(r)?,
+        },
+        5 => {
+            let node_size = r.u32()?;
+            if node_size == 0 {
+                return Err(r.corrupt("B-tree nodes of 0 bytes"));
+            }
+            ChunkIndexLayout::BtreeV2 { node_size, split: nonzero(r)?, merge: nonzero(r)? }
+        }
+        k => return Err(r.corrupt(format_args!("chunk index type {k} is not known"))),
+    };
+    let address = sizes.address(r)?;
+    Ok(ChunkedLayout { version, dims, element_size, unfiltered_edges: flags & 1 != 0, index, address })
+}
+
+fn rank(r: &mut FieldReader<'_>) -> Result<u8> {
+    let n = r.u8()?;
+    if n == 0 || n > MAX_DIMS {
+        return Err(r.corrupt(format_args!("{n} dimensions; 1 to {MAX_DIMS} are possible")));
+    }
+    Ok(n)
+}
+
+fn nonzero(r: &mut FieldReader<'_>) -> Result<u8> {
+    let n = r.u8()?;
+    if n == 0 {
+        return Err(r.corrupt("a chunk index parameter of 0"));
+    }
+    Ok(n)
+}
+
+/// Chunk extents and, behind them, the element size.
+fn chunk_dims(r: &mut FieldReader<'_>, ndims: u8, width: u8) -> Result<(Vec<u64>, u64)> {
+    let mut dims = (0..ndims).map(|_| r.uint(usize::from(width))).collect::<Result<Vec<u64>>>()?;
+    if dims.contains(&0) {
+        return Err(r.corrupt("a chunk dimension of 0"));
+    }
+    let element_size = dims.pop().unwrap_or(0);
+    if dims.is_empty() {
+        return Err(r.corrupt("chunks without a dimension"));
+    }
+    Ok((dims, element_size))
 }

@@ -1,0 +1,224 @@
+//! A fractal heap: from heap ids to objects.
+
+use super::btree_v2;
+use crate::format::Address;
+use crate::format::heap::fractal::{Child, FractalHeapHeader, HeapId, HugePlace};
+use crate::space::{Bytes, FileSpace, Visits};
+use std::collections::HashMap;
+use tensilo_core::wire::FieldReader;
+use tensilo_core::{Error, Result};
+use tensilo_filters::{Pipeline, Registry, Scratch};
+
+/// An open fractal heap; blocks are read once and kept while it lives.
+#[derive(Debug)]
+pub struct FractalHeap<'s> {
+    space: &'s FileSpace,
+    header: FractalHeapHeader,
+    at: u64,
+    direct: HashMap<Address, Bytes<'s>>,
+    tables: HashMap<Address, Vec<Child>>,
+    visits: Visits,
+    scratch: Scratch,
+}
+
+/// A direct block: its address, its place in the heap, its size, and how it is stored when filtered.
+#[derive(Clone, Copy)]
+struct Place {
+    address: Address,
+    offset: u64,
+    size: u64,
+    filtered: Option<(u64, u32)>,
+}
+
+impl<'s> FractalHeap<'s> {
+    /// Opens the heap whose header is at `address`.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn open(space: &'s FileSpace, address: Address) -> Result<Self> {
+        const WHAT: &str = "fractal heap";
+        let sizes = space.sizes();
+        let head = space.read(address, 9, WHAT)?;
+        let len = FractalHeapHeader::total_len(&head, head.offset(), sizes).map_err(|e| space.locate(e))?;
+        let bytes = space.read(address, len, WHAT)?;
+        let at = bytes.offset();
+        let header = FractalHeapHeader::parse(&bytes, at, address, sizes).map_err(|e| space.locate(e))?;
+        Ok(Self {
+            space,
+            header,
+            at,
+            direct: HashMap::new(),
+            tables: HashMap::new(),
+            visits: space.visits(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &FractalHeapHeader {
+        &self.header
+    }
+
+    /// Reads the object that a heap id names, and says where it is. `id` may be longer than this heap's ids; `at` is
+    /// its absolute offset.
+    ///
+    /// # Errors
+    /// `Corrupt` when the id or the heap is damaged; `Unsupported` for a filter that is not there.
+    pub fn object(&mut self, id: &[u8], at: u64) -> Result<(Vec<u8>, u64)> {
+        self.read(id, at).map_err(|e| self.space.locate(e))
+    }
+
+    fn read(&mut self, id: &[u8], at: u64) -> Result<(Vec<u8>, u64)> {
+        let id = id.get(..usize::from(self.header.id_len)).unwrap_or(id);
+        match self.header.id(id, at)? {
+            HeapId::Tiny(bytes) => Ok((bytes.to_vec(), at.saturating_add(1))),
+            HeapId::HugeDirect(place) => self.huge(place),
+            HeapId::HugeIndexed(number) => {
+                let place = self.huge_place(number)?;
+                self.huge(place)
+            }
+            HeapId::Managed { offset, len } => self.managed(offset, len),
+        }
+    }
+
+    fn managed(&mut self, offset: u64, len: u64) -> Result<(Vec<u8>, u64)> {
+        if len == 0 || len > u64::from(self.header.max_managed) {
+            return Err(self.corrupt(format!("an object of {len} bytes is no managed object")));
+        }
+        let place = self.locate(offset)?;
+        let head = self.header.direct_head() as u64;
+        let start = offset.saturating_sub(place.offset);
+        let end = start.saturating_add(len);
+        if start < head || end > place.size {
+            return Err(self.corrupt(format!("object at {offset} of {len} bytes is in no block")));
+        }
+        let filtered = place.filtered.is_some();
+        let block = self.block(place)?;
+        let bytes =
+            usize::try_from(start).ok().zip(usize::try_from(end).ok()).and_then(|(s, e)| block.get(s..e));
+        let at = if filtered { block.offset() } else { block.offset().saturating_add(start) };
+        match bytes {
+            Some(bytes) => Ok((bytes.to_vec(), at)),
+            None => Err(self.corrupt(format!("object at {offset} of {len} bytes is in no block"))),
+        }
+    }
+
+    fn corrupt(&self, message: String) -> Error {
+        Error::corrupt(format!("fractal heap: {message}")).at(self.at)
+    }
+
+    /// Finds the direct block that holds a position of the heap.
+    fn locate(&mut self, offset: u64) -> Result<Place> {
+        let nowhere = || format!("nothing is at {offset}");
+        let root = self.header.root.ok_or_else(|| self.corrupt(nowhere()))?;
+        let mut rows = self.header.root_rows;
+        if rows == 0 {
+            let size = self.header.start_size;
+            return Ok(Place { address: root, offset: 0, size, filtered: self.header.root_filtered });
+        }
+        let (mut table, mut base) = (root, 0_u64);
+        // Every table stands for a block smaller than the one before, so this ends.
+        loop {
+            let found = offset.checked_sub(base).and_then(|o| self.header.locate(o));
+            let (row, column) =
+                found.filter(|(row, _)| *row < rows).ok_or_else(|| self.corrupt(nowhere()))?;
+            let start = self
+                .header
+                .row_size(row)
+                .and_then(|size| size.checked_mul(u64::from(column)))
+                .and_then(|o| o.checked_add(self.header.row_offset(row)?))
+                .and_then(|o| o.checked_add(base));
+            let (Some(size), Some(start)) = (self.header.row_size(row), start) else {
+                return Err(self.corrupt(nowhere()));
+            };
+            let child = usize::from(row) * usize::from(self.header.width) + usize::from(column);
+            let child = self.children(table, rows, base)?.get(child).copied();
+            let address = child.and_then(|c| c.address).ok_or_else(|| self.corrupt(nowhere()))?;
+            if row < self.header.direct_rows() {
+                let filtered = child.and_then(|c| c.filtered);
+                return Ok(Place { address, offset: start, size, filtered });
+            }
+            (table, base) = (address, start);
+            let below = self.header.rows_of(size);
+            if below >= rows {
+                return Err(self.corrupt(format!("a table of {below} rows inside one of {rows}")));
+            }
+            rows = below;
+        }
+    }
+
+    fn children(&mut self, address: Address, rows: u16, base: u64) -> Result<&[Child]> {
+        const WHAT: &str = "fractal heap indirect block";
+        if !self.tables.contains_key(&address) {
+            let bytes = self.space.read(address, self.header.indirect_len(rows), WHAT)?;
+            self.visits.enter(bytes.offset(), bytes.len() as u64, WHAT)?;
+            let children = self.header.indirect(&bytes, bytes.offset(), rows, base)?;
+            self.tables.insert(address, children);
+        }
+        Ok(self.tables.get(&address).map_or(&[], Vec::as_slice))
+    }
+
+    fn block(&mut self, place: Place) -> Result<&Bytes<'s>> {
+        const WHAT: &str = "fractal heap direct block";
+        if !self.direct.contains_key(&place.address) {
+            let stored = place.filtered.map_or(place.size, |f| f.0);
+            let mut bytes = self.space.read(place.address, stored, WHAT)?;
+            self.visits.enter(bytes.offset(), stored, WHAT)?;
+            if let Some((_, mask)) = place.filtered {
+                bytes = self.unfilter(&bytes, mask, place.size, WHAT)?;
+            }
+            self.header.check_direct(&bytes, bytes.offset(), place.offset)?;
+            self.direct.insert(place.address, bytes);
+        }
+        let found = self.direct.get(&place.address);
+        found.ok_or_else(|| Error::corrupt(format!("{WHAT}: lost")))
+    }
+
+    /// Runs the heap's filters backwards; the result has `size` bytes.
+    fn unfilter(
+        &mut self,
+        stored: &Bytes<'_>,
+        mask: u32,
+        size: u64,
+        what: &'static str,
+    ) -> Result<Bytes<'s>> {
+        let at = stored.offset();
+        let pipeline = Pipeline::new(&self.header.filters, &Registry::default()).map_err(|e| e.at(at))?;
+        let (mut out, charge) = self.space.budget().buffer(size, what)?;
+        pipeline.decode(&mut self.scratch, stored, mask, &mut out).map_err(|e| e.context(what).at(at))?;
+        Ok(Bytes::owned(out, charge, at))
+    }
+
+    fn huge(&mut self, place: HugePlace) -> Result<(Vec<u8>, u64)> {
+        const WHAT: &str = "fractal heap huge object";
+        let mut bytes = self.space.read(place.address, place.len, WHAT)?;
+        if let Some((mask, len)) = place.filtered {
+            bytes = self.unfilter(&bytes, mask, len, WHAT)?;
+        }
+        Ok((bytes.to_vec(), bytes.offset()))
+    }
+
+    /// Looks a huge object up in the heap's B-tree.
+    fn huge_place(&self, number: u64) -> Result<HugePlace> {
+        let tree =
+            self.header.huge_btree.ok_or_else(|| self.corrupt("no B-tree of huge objects".to_owned()))?;
+        let kind = if self.header.filters.is_empty() { 1 } else { 2 };
+        let mut found = None;
+        let header = &self.header;
+        btree_v2::find(
+            self.space,
+            tree,
+            kind,
+            &mut |record| {
+                let mut r = FieldReader::new(record, 0, "record of a huge object");
+                r.skip(record.len().saturating_sub(usize::from(header.sizes.length)))?;
+                Ok(header.sizes.length(&mut r)?.cmp(&number))
+            },
+            &mut |record, at| {
+                found = Some(header.huge_record(record, at)?.0);
+                Ok(())
+            },
+        )?;
+        found.ok_or_else(|| self.corrupt(format!("no huge object {number}")))
+    }
+}
