@@ -9,7 +9,7 @@ use tensilo_fuzz::{MOST_BYTES, TARGETS};
 static MEMORY: cap::Cap<System> = cap::Cap::new(System, 2 * MOST_BYTES as usize);
 
 /// Mutations per target, shared out between its seeds.
-const MUTATIONS: usize = 4000;
+const MUTATIONS: usize = 10_000;
 
 fn seeds(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
