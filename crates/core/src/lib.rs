@@ -5,6 +5,7 @@
 //! changing a disk, bounds-checked [`wire`] reading, and [`array`] shapes and selections.
 
 pub mod array;
+pub mod buffer;
 pub mod error;
 pub mod io;
 pub mod limits;

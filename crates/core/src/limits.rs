@@ -108,9 +108,8 @@ impl Budget {
         let charge = self.bytes(n, what)?;
         let len = usize::try_from(n)
             .map_err(|_| Error::limit(format!("{what}: {n} bytes do not fit in memory")))?;
-        let mut v = Vec::new();
-        v.try_reserve_exact(len).map_err(|_| Error::limit(format!("{what}: no memory for {n} bytes")))?;
-        v.resize(len, 0);
+        let v = crate::buffer::zeroed_vec(len)
+            .map_err(|_| Error::limit(format!("{what}: no memory for {n} bytes")))?;
         Ok((v, charge))
     }
 
