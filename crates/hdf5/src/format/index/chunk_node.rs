@@ -91,8 +91,8 @@ pub fn entries(
         }
         r.skip(8)?;
         let address = sizes.address(&mut r)?;
-        let address =
-            address.ok_or_else(|| Error::corrupt("chunk B-tree node: a child without an address").at(key_at))?;
+        let address = address
+            .ok_or_else(|| Error::corrupt("chunk B-tree node: a child without an address").at(key_at))?;
         entry(key, Stored { address, size, mask })?;
     }
     Ok(())

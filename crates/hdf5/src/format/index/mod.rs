@@ -20,8 +20,10 @@ pub(crate) fn checked<'a>(bytes: &'a [u8], at: u64, what: &'static str) -> Resul
     let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(short)?;
     let (expected, found) = (u32::from_le_bytes(*sum), lookup3(body));
     if expected != found {
-        return Err(Error::corrupt(format!("{what}: checksum {found:#010x} where {expected:#010x} is stored"))
-            .at(at));
+        return Err(Error::corrupt(format!(
+            "{what}: checksum {found:#010x} where {expected:#010x} is stored"
+        ))
+        .at(at));
     }
     Ok(body)
 }
