@@ -15,6 +15,9 @@ use std::fs::{File, TryLockError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+/// Largest unit of the page cache.
+const FOLIO: u64 = 2 << 20;
+
 /// A file mapped into memory; [`borrow`](ByteSource::borrow) shows its bytes without a copy.
 ///
 /// ```
@@ -126,11 +129,12 @@ impl MappedSource {
         }
     }
 
-    /// Gives the memory of the whole pages of a range back, in this process and in the page cache; the next touch
-    /// reads the file again.
+    /// Gives the memory of a range, and of up to 2 MiB before it, back, in this process and in the page cache; the
+    /// next touch reads the file again.
     pub fn drop_cached(&self, range: Range<u64>) {
         let page = rustix::param::page_size() as u64;
-        let (start, end) = (range.start.next_multiple_of(page), range.end.min(self.len()));
+        // The page cache gives back whole folios of up to 2 MiB only: one that begins before the range goes with it.
+        let (start, end) = (range.start / FOLIO * FOLIO, range.end.min(self.len()));
         let whole = if end == self.len() { end } else { end / page * page };
         if let Some(map) = &self.map
             && start < whole

@@ -152,13 +152,11 @@ impl DiskFile for SystemFile {
     }
 
     fn drop_cached(&self, offset: u64, len: u64) {
+        // The page cache gives back whole folios of up to 2 MiB only: one that begins before the range goes with it.
+        let start = offset / (2 << 20) * (2 << 20);
+        let len = std::num::NonZeroU64::new(len.saturating_add(offset - start));
         // A hint may fail without harm.
-        let _ = rustix::fs::fadvise(
-            &self.file,
-            offset,
-            std::num::NonZeroU64::new(len),
-            rustix::fs::Advice::DontNeed,
-        );
+        rustix::fs::fadvise(&self.file, start, len, rustix::fs::Advice::DontNeed).ok();
     }
 
     fn try_lock(&self, kind: LockKind) -> Result<()> {

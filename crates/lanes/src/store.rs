@@ -1,0 +1,495 @@
+//! Reading a store: open, check, and lend slabs, windows and lanes as slices of the map.
+
+use crate::lane_type::LaneElement;
+use crate::place::{LanePlace, Placement};
+use crate::schema::{FormatVersion, LaneKind, LaneSpec};
+use crate::v1;
+use crate::v2::commit_record::{self, CommitRecord, State};
+use crate::v2::header;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use tensilo_core::io::{ByteSource, MappedSource};
+use tensilo_core::{Error, Result};
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenOptions {
+    /// Accept what petektools accepts although it is questionable: version byte 0, bytes behind the seal, no
+    /// slabs, equal names (the first one is read), a slab lane that also has a length.
+    pub lenient: bool,
+    /// Compare every slab with its checksum now (format 2).
+    pub verify: bool,
+}
+
+/// An open store: a cheap clone, for any number of threads.
+///
+/// In format 2 a slab is compared with its checksum when a checked accessor touches it first; the accessors
+/// with `raw` in their name do not. Format 1 has no checksums: there a flipped bit cannot be seen.
+#[derive(Debug, Clone)]
+pub struct Store(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub source: Arc<dyn ByteSource>,
+    /// The same source, when it is a map.
+    pub map: Option<Arc<MappedSource>>,
+    pub placement: Placement,
+    pub version: FormatVersion,
+}
+
+/// What is known of a store; for format 2 also its commit record and the slot that holds it.
+pub(crate) type Examined = (Placement, FormatVersion, Option<(CommitRecord, usize)>);
+
+/// Reads and checks everything but the lanes.
+pub(crate) fn examine(source: &dyn ByteSource, lenient: bool) -> Result<Examined> {
+    let mut head = [0; 8];
+    let n = source.len().min(8) as usize;
+    source.read_at(0, &mut head[..n])?;
+    // A torn commit record may have lost its magic; the other one still says what this is.
+    let mut second = [0; 4];
+    if source.len() >= commit_record::DATA_BASE {
+        source.read_at(commit_record::SLOTS[1], &mut second)?;
+    }
+    if head[..4] == commit_record::MAGIC || (head[..3] != v1::header::MAGIC && second == commit_record::MAGIC)
+    {
+        let (placement, record, slot) = examine_v2(source)?;
+        return Ok((placement, FormatVersion::V2, Some((record, slot))));
+    }
+    Ok((examine_v1(source, &head[..n], lenient)?, FormatVersion::V1, None))
+}
+
+fn examine_v1(source: &dyn ByteSource, head: &[u8], lenient: bool) -> Result<Placement> {
+    let len = v1::header::fixed(head, lenient)?;
+    if len > v1::header::HEADER_MAX || len > source.len() - v1::header::FIXED {
+        return Err(
+            Error::corrupt(format!("header length {len} passes the file of {} bytes", source.len())).at(4)
+        );
+    }
+    let mut json = vec![0; len as usize];
+    source.read_at(v1::header::FIXED, &mut json)?;
+    let placement = v1::header::parse(&json, lenient)?;
+    let at = v1::seal::offset(placement.data_end)?;
+    let end = at.checked_add(v1::seal::LEN);
+    if end.is_none_or(|end| end > source.len()) {
+        return Err(Error::corrupt(format!("seal: the file of {} bytes ends before it", source.len()))
+            .at(at)
+            .hint("the store was never finished, or it was cut"));
+    }
+    let mut seal = [0; v1::seal::LEN as usize];
+    source.read_at(at, &mut seal)?;
+    v1::seal::check(&seal, at, &placement)?;
+    if end != Some(source.len()) && !lenient {
+        return Err(Error::corrupt(format!(
+            "seal: {} bytes stand behind it",
+            source.len() - at - v1::seal::LEN
+        ))
+        .at(at + v1::seal::LEN)
+        .hint("open it leniently if this file is trusted"));
+    }
+    Ok(placement)
+}
+
+fn examine_v2(source: &dyn ByteSource) -> Result<(Placement, CommitRecord, usize)> {
+    let mut slots = [[0; commit_record::LEN]; 2];
+    for (slot, at) in slots.iter_mut().zip(commit_record::SLOTS) {
+        source.read_at(at, slot)?;
+    }
+    let (record, slot) = CommitRecord::newest(&slots[0], &slots[1])?;
+    if record.state == State::Rewriting {
+        return Err(Error::corrupt("the store was being rewritten in place and was not finished")
+            .at(commit_record::SLOTS[slot]));
+    }
+    let (placement, record) = load_v2(source, record)?;
+    Ok((placement, record, slot))
+}
+
+/// Loads the header and table that a commit record names.
+pub(crate) fn load_v2(source: &dyn ByteSource, record: CommitRecord) -> Result<(Placement, CommitRecord)> {
+    let end = record.header_offset.checked_add(record.header_bytes);
+    if end.is_none_or(|e| e > record.file_bytes)
+        || record.file_bytes > source.len()
+        || record.header_bytes > v1::header::HEADER_MAX
+    {
+        return Err(Error::corrupt(format!(
+            "header of {} bytes does not lie inside the file of {} bytes",
+            record.header_bytes,
+            source.len()
+        ))
+        .at(record.header_offset));
+    }
+    let mut json = vec![0; record.header_bytes as usize];
+    source.read_at(record.header_offset, &mut json)?;
+    if crc32c::crc32c(&json) != record.header_crc {
+        return Err(Error::corrupt("header: checksum does not match").at(record.header_offset));
+    }
+    let parsed = header::parse(&json, record.header_offset, record.file_bytes)?;
+    // Inside the file, so no number of the header makes this larger than what is there.
+    let mut table = vec![0; parsed.table_bytes as usize];
+    source.read_at(parsed.table_offset, &mut table)?;
+    Ok((parsed.with_table(&table)?, record))
+}
+
+/// Opens a store for reading; the same as [`Store::open`].
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open(path: impl AsRef<Path>) -> Result<Store> {
+    Store::open(path)
+}
+
+impl Store {
+    /// Maps a store and checks its header and seal; takes a shared lock, which keeps our in-place writers out.
+    ///
+    /// # Errors
+    /// `NotFound`; `Locked` while a writer rewrites it; `Corrupt`, with the field and its offset; `Unsupported`
+    /// for a newer version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        let map = Arc::new(MappedSource::open_locked(path.as_ref())?);
+        Self::new(map.clone(), Some(map), options).map_err(|e| e.in_file(path))
+    }
+
+    /// Opens a store held by a source that lends its bytes, such as memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_source(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<Self> {
+        Self::new(source, None, options)
+    }
+
+    fn new(
+        source: Arc<dyn ByteSource>,
+        map: Option<Arc<MappedSource>>,
+        options: OpenOptions,
+    ) -> Result<Self> {
+        let (placement, version, _) = examine(&*source, options.lenient)?;
+        let store = Self(Arc::new(Inner { source, map, placement, version }));
+        if options.verify
+            && let Some(bad) = store.verify()?.into_iter().next()
+        {
+            return Err(bad);
+        }
+        Ok(store)
+    }
+
+    /// On-disk format.
+    pub fn version(&self) -> FormatVersion {
+        self.0.version
+    }
+
+    /// Steps of the slow axis.
+    pub fn nslabs(&self) -> u64 {
+        self.0.placement.nslabs
+    }
+
+    /// The lanes in file order.
+    pub fn lanes(&self) -> impl ExactSizeIterator<Item = &LaneSpec> {
+        self.0.placement.lanes.iter().map(|l| &l.spec)
+    }
+
+    /// One lane's description.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the lanes there are.
+    pub fn lane(&self, name: &str) -> Result<&LaneSpec> {
+        Ok(&self.0.placement.lane(name)?.spec)
+    }
+
+    /// Slabs of a lane now; 1 for a flat lane.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn slab_count(&self, name: &str) -> Result<u64> {
+        Ok(self.0.placement.lane(name)?.slabs)
+    }
+
+    /// Was a slab ever written? Always true in format 1, which does not know.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`.
+    pub fn is_written(&self, name: &str, k: u64) -> Result<bool> {
+        let lane = self.0.placement.lane(name)?;
+        lane.locate(k)?;
+        Ok(lane.table.get(k as usize).is_none_or(|s| s.written))
+    }
+
+    /// The application's own JSON.
+    pub fn app(&self) -> &serde_json::Value {
+        &self.0.placement.app
+    }
+
+    /// Compares every slab with its checksum; returns what does not match. Empty in format 1, which has none.
+    ///
+    /// # Errors
+    /// Only when the bytes cannot be read.
+    pub fn verify(&self) -> Result<Vec<Error>> {
+        let mut bad = Vec::new();
+        for lane in &self.0.placement.lanes {
+            for k in 0..lane.table.len() as u64 {
+                if let Err(e) = self.0.check(lane, k) {
+                    if e.kind() != tensilo_core::ErrorKind::Corrupt {
+                        return Err(e);
+                    }
+                    bad.push(e);
+                }
+            }
+        }
+        Ok(bad)
+    }
+
+    /// A typed handle on a lane.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidArgument` when the lane is of another type.
+    pub fn typed<T: LaneElement>(&self, name: &str) -> Result<Lane<T>> {
+        self.view::<T>(name)?;
+        let index = self.0.placement.index(name)?;
+        Ok(Lane::new(self.clone(), index))
+    }
+
+    pub(crate) fn view<T: LaneElement>(&self, name: &str) -> Result<LaneView<'_>> {
+        let lane = self.0.placement.lane(name)?;
+        if !T::reads(lane.spec.dtype) {
+            let (is, want) = (lane.spec.dtype.name(), T::TYPE.name());
+            return Err(Error::invalid(format!("the lane holds {is}, not {want}")).in_object(name));
+        }
+        Ok(LaneView { inner: &self.0, lane })
+    }
+
+    /// The stored bytes of slabs `range`, little-endian, without a look at their checksums.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`; `Unsupported` when the slabs do not lie together.
+    pub fn raw_bytes(&self, name: &str, range: Range<u64>) -> Result<&[u8]> {
+        self.0.bytes(self.0.placement.lane(name)?, range)
+    }
+}
+
+impl Inner {
+    pub fn bytes(&self, lane: &LanePlace, range: Range<u64>) -> Result<&[u8]> {
+        let (offset, n) = lane.window(range.start, range.end)?;
+        if n == 0 {
+            return Ok(&[]);
+        }
+        self.source.borrow(offset..offset + n).ok_or_else(|| {
+            Error::unsupported("this byte source cannot lend its bytes").in_object(&lane.spec.name)
+        })
+    }
+
+    pub fn check(&self, lane: &LanePlace, k: u64) -> Result<()> {
+        let Some(state) = lane.table.get(k as usize) else { return Ok(()) };
+        let bytes = self.bytes(lane, k..k + 1)?;
+        let ok =
+            if state.written { crc32c::crc32c(bytes) == state.crc } else { bytes.iter().all(|b| *b == 0) };
+        if !ok {
+            let (offset, _) = lane.locate(k)?;
+            return Err(Error::corrupt(format!("slab {k} does not match its checksum"))
+                .in_object(&lane.spec.name)
+                .at(offset));
+        }
+        lane.mark_checked(k);
+        Ok(())
+    }
+}
+
+/// A lane of a known element type; a cheap clone.
+#[derive(Debug)]
+pub struct Lane<T> {
+    store: Store,
+    index: usize,
+    marker: std::marker::PhantomData<T>,
+}
+
+impl<T> Clone for Lane<T> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), index: self.index, marker: std::marker::PhantomData }
+    }
+}
+
+impl<T: LaneElement> Lane<T> {
+    pub(crate) fn new(store: Store, index: usize) -> Self {
+        Self { store, index, marker: std::marker::PhantomData }
+    }
+
+    pub(crate) fn view(&self) -> LaneView<'_> {
+        LaneView { inner: &self.store.0, lane: &self.store.0.placement.lanes[self.index] }
+    }
+
+    /// Name, type and sizes.
+    pub fn spec(&self) -> &LaneSpec {
+        &self.view().lane.spec
+    }
+
+    /// Slabs of the lane; 1 for a flat one.
+    pub fn slabs(&self) -> u64 {
+        self.view().lane.slabs
+    }
+
+    /// Slab `k`: `elems` values in storage order (chunk by chunk when the lane is chunked).
+    ///
+    /// # Errors
+    /// `InvalidArgument` out of range or on a flat lane; `Corrupt` when it does not match its checksum.
+    pub fn slab(&self, k: u64) -> Result<&[T]> {
+        self.view().slab(k)
+    }
+
+    /// Slabs `start..end` as one slice; empty when they are equal.
+    ///
+    /// # Errors
+    /// As [`slab`](Self::slab); `Unsupported` when appended slabs lie elsewhere, see
+    /// [`read_window`](Self::read_window).
+    pub fn window(&self, start: u64, end: u64) -> Result<&[T]> {
+        self.view().window(start, end)
+    }
+
+    /// Slabs `start..end` without a look at their checksums.
+    ///
+    /// # Errors
+    /// As [`window`](Self::window), but never `Corrupt`.
+    pub fn raw_window(&self, start: u64, end: u64) -> Result<&[T]> {
+        self.view().raw(start..end)
+    }
+
+    /// Copies slabs `start..end`, wherever they lie, into `out`; in C order, also of a chunked lane.
+    ///
+    /// # Errors
+    /// As [`slab`](Self::slab), and `InvalidArgument` when `out` is of another length.
+    pub fn read_window(&self, start: u64, end: u64, out: &mut [T]) -> Result<()> {
+        self.view().read_window(start, end, out)
+    }
+
+    /// Copies a region of slab `k` into `out`, in C order; only the chunks it touches are read.
+    ///
+    /// # Errors
+    /// As [`slab`](Self::slab); `InvalidArgument` when the lane has no shape or the region does not fit it.
+    pub fn read_region(&self, k: u64, region: &[Range<u64>], out: &mut [T]) -> Result<()> {
+        let slab = self.view().slab(k)?;
+        crate::chunked::read_region(self.spec(), slab, region, out)
+    }
+
+    /// The whole lane as one slice: all slabs, or the flat run.
+    ///
+    /// # Errors
+    /// As [`window`](Self::window).
+    pub fn all(&self) -> Result<&[T]> {
+        self.view().all()
+    }
+
+    /// The flat run.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the lane is divided into slabs; `Corrupt`.
+    pub fn flat(&self) -> Result<&[T]> {
+        self.view().flat()
+    }
+}
+
+/// A lane seen through a borrowed store: where all reading happens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaneView<'a> {
+    pub inner: &'a Inner,
+    pub lane: &'a LanePlace,
+}
+
+impl<'a> LaneView<'a> {
+    fn need(self, slab: bool) -> Result<()> {
+        if matches!(self.lane.spec.kind, LaneKind::Slab { .. }) != slab {
+            let message =
+                if slab { "the lane is flat; it has no slabs" } else { "the lane is divided into slabs" };
+            return Err(Error::invalid(message).in_object(&self.lane.spec.name));
+        }
+        Ok(())
+    }
+
+    /// Slabs `range` as one slice, each compared with its checksum on first touch.
+    fn checked<T: LaneElement>(self, range: Range<u64>) -> Result<&'a [T]> {
+        let values = self.raw(range.clone())?;
+        if !self.lane.table.is_empty() {
+            for k in range {
+                if !self.lane.is_checked(k) {
+                    self.inner.check(self.lane, k)?;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    pub fn raw<T: LaneElement>(self, range: Range<u64>) -> Result<&'a [T]> {
+        let bytes = self.inner.bytes(self.lane, range)?;
+        if bytes.is_empty() {
+            return Ok(&[]);
+        }
+        if cfg!(target_endian = "big") {
+            return Err(Error::unsupported("views of little-endian lanes on a big-endian machine")
+                .in_object(&self.lane.spec.name));
+        }
+        bytemuck::try_cast_slice(bytes).map_err(|e| {
+            Error::unsupported(format!("the bytes are not aligned for a view: {e}"))
+                .in_object(&self.lane.spec.name)
+        })
+    }
+
+    /// Slabs, or the flat run as slab 0.
+    pub fn range<T: LaneElement>(self, start: u64, end: u64) -> Result<&'a [T]> {
+        self.checked(start..end)
+    }
+
+    pub fn slab<T: LaneElement>(self, k: u64) -> Result<&'a [T]> {
+        self.need(true)?;
+        self.lane.locate(k)?;
+        self.checked(k..k + 1)
+    }
+
+    pub fn window<T: LaneElement>(self, start: u64, end: u64) -> Result<&'a [T]> {
+        self.need(true)?;
+        self.checked(start..end)
+    }
+
+    pub fn all<T: LaneElement>(self) -> Result<&'a [T]> {
+        self.checked(0..self.lane.slabs)
+    }
+
+    pub fn flat<T: LaneElement>(self) -> Result<&'a [T]> {
+        self.need(false)?;
+        self.all()
+    }
+
+    pub fn read_window<T: LaneElement>(self, start: u64, end: u64, out: &mut [T]) -> Result<()> {
+        self.need(true)?;
+        let (spec, slabs) = (&self.lane.spec, self.lane.slabs);
+        if start > end || end > slabs {
+            return Err(Error::invalid(format!(
+                "window {start}..{end} is out of range: the lane has {slabs} slabs"
+            ))
+            .in_object(&spec.name));
+        }
+        let elems = spec.elems();
+        if (end - start).checked_mul(elems) != Some(out.len() as u64) {
+            let n = end - start;
+            return Err(Error::invalid(format!(
+                "{n} slabs of {elems} values do not fill a buffer of {}",
+                out.len()
+            ))
+            .in_object(&spec.name));
+        }
+        let whole: Vec<_> = spec.shape.iter().map(|s| 0..*s).collect();
+        // A buffer of that length exists, so `elems` fits and is not 0 where there is a slab.
+        for (k, slab) in (start..end).zip(out.chunks_exact_mut((elems as usize).max(1))) {
+            let stored = self.checked(k..k + 1)?;
+            if spec.chunk.is_empty() {
+                slab.copy_from_slice(stored);
+            } else {
+                crate::chunked::read_region(spec, stored, &whole, slab)?;
+            }
+        }
+        Ok(())
+    }
+}
