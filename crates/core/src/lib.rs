@@ -6,7 +6,9 @@
 
 pub mod array;
 pub mod buffer;
+pub mod dtype;
 pub mod error;
+pub mod gather;
 pub mod io;
 pub mod limits;
 pub mod progress;

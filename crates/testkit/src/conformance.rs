@@ -1,9 +1,12 @@
-//! What every disk and every byte source must do, as functions that any crate's tests can call.
+//! What every disk, byte source and record store must do, as functions that any crate's tests can call.
 
+use crate::MemoryRecords;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tensilo_core::gather::{FieldBuffer, Gather, Places, gather as collect};
 use tensilo_core::io::{ByteSource, Disk, LockKind};
-use tensilo_core::{ErrorKind, Result};
+use tensilo_core::threads::Threads;
+use tensilo_core::{Budget, ErrorKind, Quiet, Result};
 
 fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
     result.err().map(|e| e.kind())
@@ -204,4 +207,100 @@ pub fn byte_source<S: ByteSource>(make: impl Fn(&[u8]) -> S) {
             });
         }
     });
+}
+
+/// Checks the contract of [`Gather`] against the records that the store must show.
+///
+/// # Panics
+/// When the store breaks it.
+pub fn gather(store: &dyn Gather, expected: &MemoryRecords) {
+    assert_eq!(store.schema(), expected.schema());
+    assert_eq!((store.len(), store.is_empty()), (expected.len(), expected.is_empty()));
+    let print = || store.fingerprint().expect("a fingerprint");
+    assert_eq!(print(), print());
+    let n = store.len();
+    let lists: Vec<Vec<u64>> = if n == 0 {
+        vec![vec![]]
+    } else {
+        let mixed = |count: u64| (0..count).map(|i| i.wrapping_mul(2_654_435_761) % n).collect();
+        vec![vec![], (0..n).collect(), (0..n).rev().collect(), vec![n - 1; 3], mixed(100), mixed(7)]
+    };
+    for ids in &lists {
+        gathers_as_expected(store, expected, ids);
+    }
+    refuses_what_does_not_fit(store);
+}
+
+fn gathers_as_expected(store: &dyn Gather, expected: &MemoryRecords, ids: &[u64]) {
+    for threads in [Threads::ONE, Threads::new(3)] {
+        let [got, wanted] = [store, expected as &dyn Gather]
+            .map(|s| collect(s, ids, &[], &Budget::default(), threads, &Quiet).expect("gathered records"));
+        assert!(got == wanted, "records {ids:?}");
+    }
+    let fields = store.schema().fields();
+    for (field, schema) in fields.iter().enumerate() {
+        let (mut got, mut wanted) = (vec![9; ids.len()], vec![8; ids.len()]);
+        store.lengths(field, ids, &mut got).expect("lengths");
+        expected.lengths(field, ids, &mut wanted).expect("lengths");
+        assert_eq!(got, wanted, "lengths of {ids:?} in {schema:?}");
+        // Backwards and with gaps of 3 bytes, which must stay as they are.
+        let bytes = schema.step_bytes().expect("a size");
+        let mut starts = vec![0; ids.len()];
+        let mut end = 3;
+        for i in (0..ids.len()).rev() {
+            starts[i] = end;
+            end += wanted[i] * bytes + 3;
+        }
+        let [mut ours, mut theirs] = [vec![0xa5; end as usize], vec![0xa5; end as usize]];
+        for (s, bytes) in [(store, &mut ours), (expected as &dyn Gather, &mut theirs)] {
+            let mut into = [FieldBuffer { field, bytes, places: Places::Starts(&starts) }];
+            s.gather_into(ids, &mut into, Threads::new(2), &Quiet).expect("records in chosen places");
+        }
+        assert!(ours == theirs, "records {ids:?} of {schema:?} at {starts:?}");
+        if !schema.is_ragged() {
+            let stride = bytes + 5;
+            let [mut ours, mut theirs] = [0, 1].map(|_| vec![0xa5; ids.len() * stride as usize]);
+            for (s, bytes) in [(store, &mut ours), (expected as &dyn Gather, &mut theirs)] {
+                let mut into = [FieldBuffer { field, bytes, places: Places::Stride(stride) }];
+                s.gather_into(ids, &mut into, Threads::ONE, &Quiet).expect("records with a stride");
+            }
+            assert!(ours == theirs, "records {ids:?} of {schema:?} with stride {stride}");
+        }
+    }
+}
+
+fn refuses_what_does_not_fit(store: &dyn Gather) {
+    let invalid = Some(ErrorKind::InvalidArgument);
+    let n = store.len();
+    let mut bytes = vec![0; 1 << 16];
+    for (field, schema) in store.schema().fields().iter().enumerate() {
+        assert_eq!(kind(store.lengths(field, &[n], &mut [0])), invalid, "an id past the end");
+        assert_eq!(kind(store.lengths(field, &[], &mut [0])), invalid, "more lengths than ids");
+        let mut try_places = |ids: &[u64], places, room: usize| {
+            let mut into = [FieldBuffer { field, bytes: &mut bytes[..room], places }];
+            kind(store.gather_into(ids, &mut into, Threads::ONE, &Quiet))
+        };
+        for id in [n, n + 1, u64::MAX] {
+            assert_eq!(try_places(&[id], Places::Starts(&[0]), 1 << 16), invalid, "id {id}");
+        }
+        let mut steps = vec![0; n.min(100) as usize];
+        let ids: Vec<u64> = (0..steps.len() as u64).collect();
+        store.lengths(field, &ids, &mut steps).expect("lengths");
+        let step = schema.step_bytes().expect("a size");
+        if let Some(id) = (0..steps.len()).find(|i| steps[*i] * step > 1) {
+            let (id, len) = (id as u64, (steps[id] * step) as usize);
+            assert_eq!(try_places(&[id], Places::Starts(&[0]), len - 1), invalid, "a buffer too small");
+            assert_eq!(try_places(&[id], Places::Starts(&[u64::MAX]), len), invalid, "a place outside");
+            assert_eq!(try_places(&[id], Places::Starts(&[]), len), invalid, "no place");
+            assert_eq!(
+                try_places(&[id, id], Places::Starts(&[0, 1]), len + 1),
+                invalid,
+                "overlapping places"
+            );
+        }
+    }
+    let field = store.schema().fields().len();
+    assert_eq!(kind(store.lengths(field, &[], &mut [])), invalid, "a field that does not exist");
+    let mut into = [FieldBuffer { field, bytes: &mut [], places: Places::Stride(0) }];
+    assert_eq!(kind(store.gather_into(&[], &mut into, Threads::ONE, &Quiet)), invalid);
 }

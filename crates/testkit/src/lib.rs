@@ -5,7 +5,9 @@
 pub mod conformance;
 mod counting;
 pub mod disk_log;
+mod memory_records;
 pub mod oracle;
 
 pub use counting::CountingSource;
+pub use memory_records::MemoryRecords;
 pub use oracle::TempDir;
