@@ -1,5 +1,6 @@
 //! Views and concatenations of record stores are record stores.
 
+use proptest::prelude::*;
 use std::sync::Arc;
 use tensilo_core::dtype::DType;
 use tensilo_core::gather::{
@@ -8,7 +9,7 @@ use tensilo_core::gather::{
 use tensilo_core::progress::{Monitor, Quiet};
 use tensilo_core::threads::Threads;
 use tensilo_core::{Budget, CancelFlag, ErrorKind, Limits, Result};
-use tensilo_testkit::{MemoryRecords, conformance};
+use tensilo_testkit::{MemoryRecords, conformance, strategies};
 
 fn schema() -> Schema {
     Schema::new(vec![
@@ -167,4 +168,41 @@ fn blocks_are_promised_only_where_they_hold() {
     assert_eq!(view(vec![8, 9, 10, 11, 0, 1]), 4);
     assert_eq!(view((1..9).collect()), 1);
     assert_eq!(view(vec![0, 5, 2, 3]), 1);
+}
+
+proptest! {
+    #![proptest_config(strategies::fixed(60))]
+
+    #[test]
+    fn joined_views_of_any_schema_conform(
+        schema in strategies::schema(), n in 1..30_u64, seed in any::<u8>(), cut in 0..30_u64, ids in strategies::ids(30, 20)) {
+        let record = |i: u64| -> Vec<Vec<u8>> {
+            schema.fields().iter().map(|f| {
+                let steps = if f.is_ragged() { i % 4 } else { 1 };
+                let bytes = steps * f.step_bytes().unwrap();
+                (0..bytes).map(|b| (b as u8).wrapping_mul(13) ^ seed ^ i as u8).collect()
+            }).collect()
+        };
+        let records: Vec<_> = (0..n).map(record).collect();
+        let (head, tail) = records.split_at(cut.min(n) as usize);
+        let part = |records: &[Vec<Vec<u8>>]| {
+            Arc::new(MemoryRecords::new(schema.clone(), records.to_vec())) as Arc<dyn Gather>
+        };
+        let joined = Concat::new(vec![part(head), part(tail)]).unwrap();
+        let ids: Vec<u64> = ids.into_iter().map(|i| i % n).collect();
+        let wanted = ids.iter().map(|i| records[*i as usize].clone()).collect();
+        let view = View::new(Arc::new(joined), ids).unwrap();
+        conformance::gather(&view, &MemoryRecords::new(schema.clone(), wanted));
+    }
+
+    #[test]
+    fn chunk_shapes_fit_their_shapes((shape, chunk) in strategies::chunked_shape(4, 5000)) {
+        prop_assert!(shape.iter().product::<u64>() <= 5000 && (1..=4).contains(&shape.len()));
+        prop_assert!(shape.len() == chunk.len() && chunk.iter().all(|c| *c > 0));
+    }
+
+    #[test]
+    fn counts_stay_below_their_maximum(counts in strategies::counts(0..200, 70_000)) {
+        prop_assert!(counts.iter().all(|c| *c <= 70_000));
+    }
 }
