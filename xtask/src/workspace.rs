@@ -7,7 +7,8 @@ use std::process::Command;
 /// The folder with the root `Cargo.toml`.
 pub fn root() -> PathBuf {
     // Cargo says it anew in every run: a target folder may be shared between checkouts, or move with one.
-    let here = std::env::var_os("CARGO_MANIFEST_DIR").map_or(env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    let here =
+        std::env::var_os("CARGO_MANIFEST_DIR").map_or(env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     here.parent().unwrap_or(&here).to_path_buf()
 }
 
