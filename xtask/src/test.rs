@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test there is. Parts that do not exist (Python package, fuzz seeds) are not run.
 
 use crate::steps::Steps;
-use crate::workspace::{Package, cargo, command, packages, root, target};
+use crate::workspace::{cargo, command, root, target};
 use crate::{Outcome, environment};
 use std::path::Path;
 use std::process::Command;
@@ -16,9 +16,9 @@ pub fn run() -> Outcome {
         c
     };
     steps.run("workspace tests", prepared(cargo(["test", "--workspace", "--no-fail-fast"])));
-    if let Some(release) = release_tests(&packages()?) {
-        steps.run("integration tests in release", prepared(release));
-    }
+    // Integration tests again, as they are shipped.
+    let release = cargo(["test", "--release", "--workspace", "--no-fail-fast", "--test", "*"]);
+    steps.run("integration tests in release", prepared(release));
     if root().join("fuzz/Cargo.toml").is_file() {
         let mut fuzz =
             cargo(["test", "--no-fail-fast", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]);
@@ -29,18 +29,6 @@ pub fn run() -> Outcome {
         python_package(&mut steps, &python, prepared);
     }
     steps.finish()
-}
-
-/// The integration tests of all crates that have some, built as they are shipped.
-fn release_tests(packages: &[Package]) -> Option<Command> {
-    let mut command = cargo(["test", "--release", "--no-fail-fast"]);
-    let mut any = false;
-    for package in packages.iter().filter(|p| p.path.join("tests/main.rs").is_file()) {
-        command.args(["-p", package.name()]);
-        any = true;
-    }
-    command.args(["--test", "main"]);
-    any.then_some(command)
 }
 
 /// Builds the Python package into `.venv`, then runs its tests and compares its stubs with the binary.

@@ -43,14 +43,6 @@ pub struct Package {
     pub manifest: String,
 }
 
-impl Package {
-    /// The name in its manifest.
-    pub fn name(&self) -> &str {
-        let line = self.manifest.lines().find_map(|l| l.strip_prefix("name")?.trim().strip_prefix('='));
-        line.map_or("", |v| v.trim().trim_matches('"'))
-    }
-}
-
 /// The folders of `crates/`, and `python/` once it exists, by name.
 pub fn packages() -> Result<Vec<Package>, String> {
     let root = root();
