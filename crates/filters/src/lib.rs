@@ -20,6 +20,8 @@
 //! ```
 
 pub mod bitshuffle;
+mod bitstream;
+mod bzip2;
 mod cut;
 mod deflate;
 mod filter;
@@ -27,12 +29,15 @@ mod fletcher32;
 mod known;
 pub mod lz4;
 mod lzf;
+mod nbit;
 mod pipeline;
 mod registry;
+mod scaleoffset;
 mod scratch;
 mod shuffle;
 mod simd;
 mod spec;
+mod szip;
 mod zstandard;
 
 pub use filter::{Decoded, Encoded, Filter};

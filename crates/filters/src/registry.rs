@@ -38,6 +38,10 @@ impl Default for Registry {
         all.register(Arc::new(crate::deflate::Deflate));
         all.register(Arc::new(crate::shuffle::Shuffle));
         all.register(Arc::new(crate::fletcher32::Fletcher32));
+        all.register(Arc::new(crate::szip::Szip));
+        all.register(Arc::new(crate::nbit::Nbit));
+        all.register(Arc::new(crate::scaleoffset::ScaleOffset));
+        all.register(Arc::new(crate::bzip2::Bzip2));
         all.register(Arc::new(crate::lzf::Lzf));
         all.register(Arc::new(crate::lz4::Lz4));
         all.register(Arc::new(crate::bitshuffle::Bitshuffle));

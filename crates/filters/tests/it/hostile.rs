@@ -16,6 +16,10 @@ fn pipelines() -> Vec<(Vec<FilterSpec>, usize)> {
         one(id::BITSHUFFLE, &[0, 4, 4, 64, 3, 1], 4),
         one(id::BITSHUFFLE, &[0, 4, 8, 0], 8),
         one(id::ZSTD, &[3], 2),
+        one(id::BZIP2, &[1], 2),
+        one(id::SZIP, &[DIFFERENCES, 8, 16, 20], 2),
+        one(id::SZIP, &[0, 4, 8, 64], 1),
+        one(id::SZIP, &[DIFFERENCES, 16, 32, 100], 4),
         (
             vec![
                 FilterSpec::new(id::SHUFFLE, vec![2]),
@@ -26,6 +30,9 @@ fn pipelines() -> Vec<(Vec<FilterSpec>, usize)> {
         ),
     ]
 }
+
+/// Szip's option for coding differences.
+const DIFFERENCES: u32 = 32;
 
 struct Rng(u64);
 
@@ -94,6 +101,60 @@ fn damaged_chunks_never_panic() {
                 let mut other = vec![0; rng.below(2 * raw.len() + 9)];
                 let fits = pipeline.decode(&mut scratch, &stored, mask, &mut other).is_ok();
                 assert!(!fits || other.len() == raw.len(), "{specs:?}: {} into {}", raw.len(), other.len());
+            }
+        }
+    }
+}
+
+/// Filters whose client values state the number of elements.
+fn counted(elements: u32) -> Vec<(Vec<FilterSpec>, usize)> {
+    let scale = |method, scale, class, size, fill| {
+        let mut values = vec![method, scale, elements, class, size, 1, 0, fill];
+        values.resize(20, 0);
+        (vec![FilterSpec::new(id::SCALE_OFFSET, values).optional()], size as usize)
+    };
+    let nbit = |datatype: &[u32], size| {
+        let mut values = vec![3 + datatype.len() as u32, 0, elements];
+        values.extend(datatype);
+        (vec![FilterSpec::new(id::NBIT, values).optional()], size)
+    };
+    vec![
+        scale(2, 0, 0, 2, 1),
+        scale(2, 0, 0, 8, 0),
+        scale(2, 16, 0, 2, 1),
+        scale(2, 0, 0, 1, 1),
+        nbit(&[1, 2, 0, 16, 0], 2),
+        nbit(&[1, 4, 1, 32, 0], 4),
+        nbit(&[3, 12, 2, 0, 1, 4, 0, 32, 0, 4, 2, 8, 1, 2, 1, 16, 0], 12),
+        nbit(&[2, 6, 4, 2], 6),
+    ]
+}
+
+#[test]
+fn damaged_chunks_of_counted_elements_never_panic() {
+    let mut rng = Rng(13);
+    let mut scratch = Scratch::default();
+    for kind in 0..counted(1).len() {
+        for _ in 0..300 {
+            let elements = 1 + rng.below(300);
+            let (specs, size) = counted(elements as u32).swap_remove(kind);
+            let raw: Vec<u8> = (0..elements * size).map(|_| rng.below(1 << (1 + kind)) as u8).collect();
+            let info = ChunkInfo { element_size: size, chunk_dims: vec![elements as u64] };
+            let pipeline = Pipeline::new(&specs, &Registry::default()).unwrap();
+            let (stored, mask) = pipeline.encode(&mut scratch, &raw, &info).unwrap();
+            let mut out = vec![0; raw.len()];
+            pipeline.decode(&mut scratch, &stored, mask, &mut out).unwrap();
+            assert!(out == raw, "{specs:?}");
+            for _ in 0..8 {
+                let mut hurt = stored.clone();
+                damage(&mut rng, &mut hurt);
+                let _ = pipeline.decode(&mut scratch, &hurt, 0, &mut out);
+                let mut values = specs.clone();
+                let at = rng.below(values[0].values.len());
+                values[0].values[at] = [0, 1, 2, 3, 9, 0xffff, u32::MAX][rng.below(7)];
+                let other = Pipeline::new(&values, &Registry::default()).unwrap();
+                let _ = other.decode(&mut scratch, &stored, 0, &mut out);
+                let _ = other.encode(&mut scratch, &raw, &info);
             }
         }
     }

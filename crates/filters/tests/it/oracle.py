@@ -209,22 +209,15 @@ def chunks_of(case, file):
     for i in range(file_plist.get_nfilters()):
         fid, flags, values, _ = file_plist.get_filter(i)
         filters.append((fid, flags, values))
+    # Closing the dataset drops its chunk cache, so that what is read now was decoded.
+    del ds, file_plist
+    ds = h5py.h5d.open(file.id, b"d")
     back = np.empty(case.shape, case.dtype)
-    ds = reopen(file, ds)
     ds.read(h5py.h5s.ALL, h5py.h5s.ALL, back, mtype=case.type)
     for i in range(ds.get_num_chunks()):
         info = ds.get_chunk_info(i)
         mask, stored = ds.read_direct_chunk(info.chunk_offset)
         yield filters, mask, chunk_of(back, info.chunk_offset, case.chunk).tobytes(), stored
-
-
-def reopen(file, ds):
-    """Drops the chunk cache, so that what is read was decoded."""
-    name = h5py.h5i.get_name(ds)
-    del ds
-    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
-    access.set_chunk_cache(0, 0, 0.0)
-    return h5py.h5d.open(file.id, name, access)
 
 
 def generate(path, seed, count, group):
@@ -302,10 +295,25 @@ def check(cases, replies, seed, count, group):
                 print(f"WRONG {label}: h5py cannot read our chunk (mask {mask}): {e}")
                 bad += 1
                 continue
-            if back.tobytes() != raw:
-                print(f"WRONG {label}: h5py reads other values from our chunk (mask {mask})")
+            if back.tobytes() != raw and not equal_enough(case, back, raw):
+                byte = next(i for i, (a, b) in enumerate(zip(back.tobytes(), raw)) if a != b)
+                print(f"WRONG {label}: h5py reads other values from our chunk (mask {mask}) at byte {byte} of {len(raw)}")
                 bad += 1
     print(f"{n} chunks read by h5py, {bad} wrong")
+
+
+def equal_enough(case, back, raw):
+    """Floats that scale-offset rounded once are rounded again: the last digit kept may move by
+    rounding errors, and what comes nearer to the fill value than that digit becomes it."""
+    scale = [o[1] for i, o in case.options if i == SCALE and o[0] == 0]
+    if not scale or any(i == ZFP for i, _ in case.options):
+        return False
+    want = np.frombuffer(raw, case.dtype).reshape(back.shape).astype("f8")
+    back = back.astype("f8")
+    precision = 1e-6 if np.dtype(case.dtype).itemsize == 4 else 1e-14
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(back - want) <= 10.0 ** -scale[0] * 1.001 + precision * np.nanmax(np.abs(want))
+    return bool(np.all(near | (np.isnan(back) & np.isnan(want)) | (back == want)))
 
 
 def main():

@@ -78,4 +78,8 @@ groups! {
     lz4_goes_both_ways_with_h5py: "lz4", 200;
     zstandard_goes_both_ways_with_h5py: "zstd", 200;
     bitshuffle_goes_both_ways_with_h5py: "bitshuffle", 600;
+    bzip2_goes_both_ways_with_h5py: "bzip2", 200;
+    szip_goes_both_ways_with_h5py: "szip", 800;
+    nbit_goes_both_ways_with_h5py: "nbit", 600;
+    scale_offset_goes_both_ways_with_h5py: "scaleoffset", 600;
 }
