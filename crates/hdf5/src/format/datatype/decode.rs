@@ -66,7 +66,7 @@ fn decode(r: &mut FieldReader<'_>, depth: u8) -> Result<Datatype> {
             Class::Opaque { tag: tag.split(|b| *b == 0).next().unwrap_or(tag).to_vec() }
         }
         6 => compound(r, bits & 0xffff, size, version, depth)?,
-        7 => Class::Reference(reference(r, bits, version)?),
+        7 => Class::Reference(reference(r, bits)?),
         8 => enumeration(r, bits & 0xffff, size, version, depth)?,
         9 => {
             let base = Box::new(decode(r, depth)?);
@@ -161,15 +161,14 @@ fn float(r: &mut FieldReader<'_>, bits: u32, size: u32, version: u8) -> Result<C
     let apart = |a: (u16, u16), b: (u16, u16)| a.1 <= b.0 || b.1 <= a.0;
     if exponent_size == 0
         || mantissa_size == 0
-        || [sign, exponent, mantissa].iter().any(|f| f.1 > field.precision)
+        || [sign, exponent, mantissa].iter().any(|f| u64::from(f.1) > u64::from(size).saturating_mul(8))
         || !apart(sign, exponent)
         || !apart(sign, mantissa)
         || !apart(exponent, mantissa)
     {
         return Err(r.corrupt(format_args!(
             "sign at {sign_position}, exponent at {exponent_position}+{exponent_size}, mantissa at \
-             {mantissa_position}+{mantissa_size} are impossible in {} bits",
-            field.precision
+             {mantissa_position}+{mantissa_size} are impossible in {size} bytes"
         )));
     }
     Ok(Class::Float {
@@ -307,14 +306,15 @@ fn enumeration(r: &mut FieldReader<'_>, count: u32, size: u32, version: u8, dept
     Ok(Class::Enum { base: Box::new(base), members })
 }
 
-fn reference(r: &FieldReader<'_>, bits: u32, version: u8) -> Result<ReferenceKind> {
-    match (bits & 15, version >= 4) {
-        (0, _) => Ok(ReferenceKind::Object),
-        (1, _) => Ok(ReferenceKind::Region),
-        (2, true) => Ok(ReferenceKind::Object2),
-        (3, true) => Ok(ReferenceKind::Region2),
-        (4, true) => Ok(ReferenceKind::Attribute),
-        (k, _) => Err(r.corrupt(format_args!("reference type {k} is not known"))),
+/// The new kinds belong to version 4, but are found in all versions.
+fn reference(r: &FieldReader<'_>, bits: u32) -> Result<ReferenceKind> {
+    match bits & 15 {
+        0 => Ok(ReferenceKind::Object),
+        1 => Ok(ReferenceKind::Region),
+        2 => Ok(ReferenceKind::Object2),
+        3 => Ok(ReferenceKind::Region2),
+        4 => Ok(ReferenceKind::Attribute),
+        k => Err(r.corrupt(format_args!("reference type {k} is not known"))),
     }
 }
 

@@ -50,7 +50,7 @@ pub struct FillMessage {
 impl FillMessage {
     /// What holds where a dataset has no fill value message at all.
     pub const ABSENT: Self =
-        Self { allocation: AllocationTime::Late, time: FillTime::IfSet, value: FillValue::Default };
+        Self { allocation: AllocationTime::Late, time: FillTime::IfSet, value: FillValue::Undefined };
 
     /// Parses a fill value message, versions 1 to 3.
     ///

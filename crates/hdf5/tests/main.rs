@@ -1,0 +1,4 @@
+//! The integration tests of HDF5 reading and writing, one binary.
+
+mod reading;
+mod structure;

@@ -1,0 +1,4 @@
+//! Structures: what superblocks, headers, heaps, groups and attributes say, against what libhdf5 says.
+
+mod corpus;
+mod walker;
