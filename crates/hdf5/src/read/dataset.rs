@@ -354,10 +354,14 @@ impl Dataset {
     /// What reading a selection would do. Only the chunk index is read.
     ///
     /// # Errors
-    /// As [`read_selection`](Self::read_selection).
+    /// As [`read_selection`](Self::read_selection), and `InvalidArgument` for a null dataspace, whose read takes
+    /// no steps.
     pub fn plan(&self, selection: &Selection) -> Result<ReadPlan> {
         self.located(|| {
             self.readable()?;
+            if self.0.dataspace == Dataspace::Null {
+                return Err(Error::invalid("a null dataspace has nothing to plan"));
+            }
             ReadPlan::new(&self.0, selection)
         })
     }
