@@ -2,6 +2,7 @@
 
 use std::alloc::System;
 use std::path::{Path, PathBuf};
+use tensilo_core::wire::lookup3;
 use tensilo_fuzz::{MOST_BYTES, TARGETS};
 
 /// Aborts the run when a target allocates more than twice what its budget allows.
@@ -36,25 +37,76 @@ impl Random {
     }
 }
 
-/// Changes one to four places: a bit, a byte of a telling value, a field of all ones, a cut, or a repeated piece.
-fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
+/// Metadata whose bytes are followed by their lookup3 checksum.
+struct Sealed {
+    start: usize,
+    end: usize,
+}
+
+impl Sealed {
+    /// Finds what an HDF5 file seals: from a signature to the first place that holds the checksum of all before it.
+    fn find(seed: &[u8]) -> Vec<Self> {
+        const SIGNATURES: &[&[u8]] = &[
+            b"\x89HDF\r\n\x1a\n\x02",
+            b"\x89HDF\r\n\x1a\n\x03",
+            b"OHDR",
+            b"OCHK",
+            b"FRHP",
+            b"FHIB",
+            b"BTHD",
+            b"BTIN",
+            b"BTLF",
+            b"FAHD",
+            b"FADB",
+            b"EAHD",
+            b"EAIB",
+            b"EASB",
+            b"EADB",
+            b"SMTB",
+            b"SMLI",
+            b"FSHD",
+            b"FSSE",
+        ];
+        let mut found = Vec::new();
+        for start in 0..seed.len() {
+            if SIGNATURES.iter().any(|s| seed[start..].starts_with(s)) {
+                let holds = |end: &usize| seed[*end..*end + 4] == lookup3(&seed[start..*end]).to_le_bytes();
+                let end = (start + 4..seed.len().saturating_sub(3)).take(4096).find(holds);
+                found.extend(end.map(|end| Self { start, end }));
+            }
+        }
+        found
+    }
+
+    /// Makes the checksum right again, so that a change reaches the parser behind it.
+    fn seal(&self, bytes: &mut [u8]) {
+        if let Some(sum) = bytes.get(self.start..self.end).map(lookup3)
+            && let Some(place) = bytes.get_mut(self.end..self.end + 4)
+        {
+            place.copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+}
+
+/// Changes one to four places: a bit, a byte of a telling value, a field of all ones, a cut, or a repeated piece. Three
+/// times in four the checksums are made right again.
+fn mutate(seed: &[u8], sealed: &[Sealed], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..1 + random.below(4) {
         if bytes.is_empty() {
             bytes.push(random.next() as u8);
         }
-        // Half of all changes hit the first 512 bytes, where headers are.
-        let reach = if random.below(2) == 0 { bytes.len().min(512) } else { bytes.len() };
-        let at = random.below(reach);
-        match random.below(6) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xfe, 0xff][random.below(6)],
-            2 => bytes[at] = random.next() as u8,
-            3 => {
+        let at = place(bytes.len(), sealed, random);
+        // Changes of length move what is behind them, so they are rare.
+        match random.below(32) {
+            0..8 => bytes[at] ^= 1 << random.below(8),
+            8..16 => bytes[at] = [0, 1, 0x7f, 0x80, 0xfe, 0xff][random.below(6)],
+            16..24 => bytes[at] = random.next() as u8,
+            24..30 => {
                 let end = (at + [2, 4, 8][random.below(3)]).min(bytes.len());
                 bytes[at..end].fill(if random.below(2) == 0 { 0xff } else { 0 });
             }
-            4 => bytes.truncate(at),
+            30 => bytes.truncate(at),
             _ => {
                 let end = (at + random.below(64)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
@@ -63,7 +115,39 @@ fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
             }
         }
     }
+    if random.below(4) != 0 {
+        sealed.iter().for_each(|s| s.seal(&mut bytes));
+    }
     bytes
+}
+
+/// Where to change something: in sealed metadata, in the first 512 bytes where headers are, or anywhere.
+fn place(len: usize, sealed: &[Sealed], random: &mut Random) -> usize {
+    match (random.below(3), sealed) {
+        (0, [_, ..]) => {
+            let s = &sealed[random.below(sealed.len())];
+            (s.start + random.below(s.end - s.start)).min(len - 1)
+        }
+        (0 | 1, _) => random.below(len.min(512)),
+        _ => random.below(len),
+    }
+}
+
+/// Writes an input that makes its target panic to `artifacts/`, then lets the panic go on.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an input that breaks a target is kept beside the fuzzer's own"
+)]
+fn keep_when_it_breaks(target: &str, input: &[u8], run: impl FnOnce() + std::panic::UnwindSafe) {
+    if let Err(panic) = std::panic::catch_unwind(run) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("artifacts");
+        let file = folder.join(format!("{target}-{:08x}", lookup3(input)));
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&file, input))
+            .expect("the input is kept");
+        println!("kept as {}", file.display());
+        std::panic::resume_unwind(panic);
+    }
 }
 
 #[test]
@@ -86,8 +170,10 @@ fn mutated_seeds_neither_panic_nor_allocate_without_bound() {
         for (number, (path, bytes)) in seeds.iter().enumerate() {
             println!("{}", path.display());
             let mut random = Random(number as u64);
+            let sealed = Sealed::find(bytes);
             for _ in 0..each {
-                run(&mutate(bytes, &mut random));
+                let input = mutate(bytes, &sealed, &mut random);
+                keep_when_it_breaks(target, &input, || run(&input));
             }
         }
     }
@@ -100,5 +186,12 @@ fn no_input_is_too_short() {
             run(&[0; 64][..n]);
             run(&[0xff; 64][..n]);
         }
+    }
+}
+
+#[test]
+fn sealed_metadata_is_found_in_files_that_have_checksums() {
+    for (path, bytes) in seeds("hdf5").into_iter().filter(|(p, _)| p.to_string_lossy().contains("latest")) {
+        assert!(Sealed::find(&bytes).len() > 1, "{}", path.display());
     }
 }

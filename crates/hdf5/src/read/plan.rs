@@ -177,7 +177,8 @@ impl ReadPlan {
                 _ => None,
             })
             .collect();
-        let total: u64 = needs.iter().flatten().map(|r| r.end - r.start).sum();
+        // Stored sizes are the file's words; their sum may be too large for a number.
+        let total = needs.iter().flatten().fold(0_u64, |sum, r| sum.saturating_add(r.end - r.start));
         let most = (total / (4 * threads.max(1))).clamp(ALONE, BATCH);
         for (i, need) in needs.into_iter().enumerate() {
             let plain = matches!(self.steps[i].source, Source::Plain { .. });
