@@ -11,8 +11,11 @@ pub use filters::filters;
 pub use hdf5::hdf5;
 pub use wire::wire;
 
-/// Every target by the name of its folder in `corpus/`.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[("wire", wire), ("filters", filters), ("hdf5", hdf5)];
+/// A target's name, which is that of its folder in `corpus/`, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[("wire", wire), ("filters", filters), ("hdf5", hdf5)];
 
 /// Bytes that one target may have allocated at a time.
 pub const MOST_BYTES: u64 = 64 << 20;
