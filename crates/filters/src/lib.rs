@@ -21,6 +21,7 @@
 
 pub mod bitshuffle;
 mod bitstream;
+mod blosc;
 mod bzip2;
 mod cut;
 mod deflate;
@@ -28,6 +29,7 @@ mod filter;
 mod fletcher32;
 mod known;
 pub mod lz4;
+mod lz77;
 mod lzf;
 mod nbit;
 mod pipeline;

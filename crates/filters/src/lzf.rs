@@ -6,6 +6,7 @@
 //! lower 8 bits follow.
 
 use crate::filter::{Decoded, Encoded, Filter};
+use crate::lz77::{self, Reach, Sink};
 use crate::{ChunkInfo, Codecs, id};
 use tensilo_core::{Error, Result};
 
@@ -74,72 +75,39 @@ fn decode(mut src: &[u8], dst: &mut [u8]) -> Result<usize> {
         }
         length += 2;
         let distance = ((control & 31) << 8 | byte()?) + 1;
-        if distance > at {
-            return Err(damaged("a back reference before the start"));
-        }
-        if length > dst.len() - at {
-            return Err(damaged("more data than expected"));
-        }
-        let mut done = 0;
-        while done < length {
-            let n = (distance + done).min(length - done);
-            dst.copy_within(at - distance..at - distance + n, at + done);
-            done += n;
-        }
+        lz77::copy_back(dst, at, distance, length).ok_or_else(|| damaged("a copy from or to outside"))?;
         at += length;
     }
     Ok(at)
 }
 
-const HASH_BITS: u32 = 14;
+/// The longest copies and farthest distances that LZF can say.
+const REACH: Reach = Reach { distance: 1 << 13, length: 264, tail: 0 };
 const MOST_LITERALS: usize = 32;
-const MOST_DISTANCE: usize = 1 << 13;
-const MOST_LENGTH: usize = 264;
-
-fn hash(src: &[u8], at: usize) -> usize {
-    let word = u32::from_le_bytes([src[at], src[at + 1], src[at + 2], 0]);
-    (word.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize
-}
 
 /// Appends one LZF stream to `dst`; `positions` is scratch.
 fn encode(positions: &mut Vec<u32>, src: &[u8], dst: &mut Vec<u8>) {
-    positions.clear();
-    positions.resize(1 << HASH_BITS, u32::MAX);
-    let (mut at, mut literal_start) = (0, 0);
-    while at + 3 <= src.len() {
-        let slot = &mut positions[hash(src, at)];
-        let candidate = std::mem::replace(slot, at as u32) as usize;
-        let found = candidate < at
-            && at - candidate <= MOST_DISTANCE
-            && src[candidate..candidate + 3] == src[at..at + 3];
-        if !found {
-            at += 1;
-            continue;
-        }
-        let most = MOST_LENGTH.min(src.len() - at);
-        let same = |n: &usize| src[candidate + n] == src[at + n];
-        let length = (3..most).find(|n| !same(n)).unwrap_or(most);
-        literals(&src[literal_start..at], dst);
-        let (distance, code) = (at - candidate - 1, length - 2);
-        let high = (distance >> 8) as u8;
-        if code < 7 {
-            dst.push((code as u8) << 5 | high);
-        } else {
-            dst.extend_from_slice(&[7 << 5 | high, (code - 7) as u8]);
-        }
-        dst.push(distance as u8);
-        for skipped in at + 1..(at + length).min(src.len() - 2) {
-            positions[hash(src, skipped)] = skipped as u32;
-        }
-        at += length;
-        literal_start = at;
-    }
-    literals(&src[literal_start..], dst);
+    lz77::parse(positions, src, &REACH, &mut Writer(dst));
 }
 
-fn literals(bytes: &[u8], dst: &mut Vec<u8>) {
-    for run in bytes.chunks(MOST_LITERALS) {
-        dst.push(run.len() as u8 - 1);
-        dst.extend_from_slice(run);
+struct Writer<'a>(&'a mut Vec<u8>);
+
+impl Sink for Writer<'_> {
+    fn literals(&mut self, bytes: &[u8]) {
+        for run in bytes.chunks(MOST_LITERALS) {
+            self.0.push(run.len() as u8 - 1);
+            self.0.extend_from_slice(run);
+        }
+    }
+
+    fn copy(&mut self, distance: usize, length: usize) {
+        let (distance, code) = (distance - 1, length - 2);
+        let high = (distance >> 8) as u8;
+        if code < 7 {
+            self.0.push((code as u8) << 5 | high);
+        } else {
+            self.0.extend_from_slice(&[7 << 5 | high, (code - 7) as u8]);
+        }
+        self.0.push(distance as u8);
     }
 }

@@ -44,6 +44,8 @@ impl Default for Registry {
         all.register(Arc::new(crate::bzip2::Bzip2));
         all.register(Arc::new(crate::lzf::Lzf));
         all.register(Arc::new(crate::lz4::Lz4));
+        all.register(Arc::new(crate::blosc::Blosc));
+        all.register(Arc::new(crate::blosc::Blosc2));
         all.register(Arc::new(crate::bitshuffle::Bitshuffle));
         all.register(Arc::new(crate::zstandard::Zstandard));
         all

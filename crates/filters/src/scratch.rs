@@ -12,6 +12,7 @@ pub struct Scratch {
 pub struct Codecs {
     pub(crate) inflate: Option<flate2::Decompress>,
     pub(crate) block: Vec<u8>,
+    pub(crate) second: Vec<u8>,
     pub(crate) positions: Vec<u32>,
     pub(crate) zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
     pub(crate) unzstd: Option<zstd::bulk::Decompressor<'static>>,
@@ -22,7 +23,11 @@ impl Scratch {
     /// Bytes held in buffers, the codecs' own states not counted.
     pub fn held_bytes(&self) -> usize {
         let [a, b] = &self.stages;
-        a.capacity() + b.capacity() + self.codecs.block.capacity() + 4 * self.codecs.positions.capacity()
+        a.capacity()
+            + b.capacity()
+            + self.codecs.block.capacity()
+            + self.codecs.second.capacity()
+            + 4 * self.codecs.positions.capacity()
     }
 }
 

@@ -36,6 +36,8 @@ SHAPES = [
     ((9, 5, 4, 11), (3, 5, 4, 7)),
     ((40, 300), (40, 128)),
 ]
+# several blocks of every format that has blocks
+LARGE = [((200000,), (150001,)), ((300, 500), (211, 407)), ((31, 90, 70), (23, 81, 67)), ((9, 20, 30, 40), (7, 19, 23, 31))]
 BLOSC_CODECS = {"blosclz": 0, "lz4": 1, "lz4hc": 2, "snappy": 3, "zlib": 4, "zstd": 5}
 
 
@@ -128,6 +130,8 @@ class Case:
     def __init__(self, group, seed, number):
         rng = np.random.default_rng([seed, number])
         self.shape, self.chunk = SHAPES[number % len(SHAPES)]
+        if number % 17 == 5 and group in ("blosc", "blosc2", "bitshuffle", "lz4", "lzf"):
+            self.shape, self.chunk = LARGE[number // 17 % len(LARGE)]
         self.filters = filters_of(group, rng)
         first = self.filters[0][0]
         types = ALL

@@ -82,4 +82,7 @@ groups! {
     szip_goes_both_ways_with_h5py: "szip", 800;
     nbit_goes_both_ways_with_h5py: "nbit", 600;
     scale_offset_goes_both_ways_with_h5py: "scaleoffset", 600;
+    blosc_goes_both_ways_with_h5py: "blosc", 600;
+    blosc2_goes_both_ways_with_h5py: "blosc2", 600;
+    chains_go_both_ways_with_h5py: "chain", 800;
 }
