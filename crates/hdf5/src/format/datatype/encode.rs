@@ -3,7 +3,10 @@
 //! Numbers and strings have version 1. Under `earliest`, what holds other types has version 1 or, around arrays,
 //! 2; under newer bounds version 3 (no padding). Version 4 is for the references of 1.12, 5 for complex numbers.
 
-#![expect(clippy::arithmetic_side_effects, reason = "lengths of datatypes that we write, each checked for its field")]
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "lengths of datatypes that we write, each checked for its field"
+)]
 
 use super::{BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Normalization};
 use super::{Padding, ReferenceKind, StringPadding};
@@ -23,9 +26,7 @@ impl Datatype {
     pub fn version_above(&self, floor: u8) -> u8 {
         match &self.class {
             Class::Complex { .. } => 5,
-            Class::Reference(
-                ReferenceKind::Object2 | ReferenceKind::Region2 | ReferenceKind::Attribute,
-            ) => 4,
+            Class::Reference(ReferenceKind::Object2 | ReferenceKind::Region2 | ReferenceKind::Attribute) => 4,
             Class::Array { base, .. } => base.version_above(floor).max(floor).max(2),
             Class::Enum { base, .. } => base.version_above(floor).max(floor),
             Class::VarLen { base } => base.version_above(floor),
@@ -187,14 +188,18 @@ fn encode_enum(
 
 fn encode_array(w: &mut FieldWriter, version: u8, floor: u8, dims: &[u64], base: &Datatype) -> Result<()> {
     if dims.is_empty() || dims.len() > 32 {
-        return Err(Error::invalid(format!("an array type of {} dimensions; 1 to 32 are possible", dims.len())));
+        return Err(Error::invalid(format!(
+            "an array type of {} dimensions; 1 to 32 are possible",
+            dims.len()
+        )));
     }
     w.u8(dims.len() as u8);
     if version < 3 {
         w.zeros(3);
     }
     for d in dims {
-        let d = u32::try_from(*d).map_err(|_| Error::invalid(format!("array extent {d} needs over 32 bits")))?;
+        let d =
+            u32::try_from(*d).map_err(|_| Error::invalid(format!("array extent {d} needs over 32 bits")))?;
         w.u32(d);
     }
     if version < 3 {

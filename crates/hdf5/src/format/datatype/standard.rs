@@ -4,8 +4,7 @@ use super::{BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Mem
 use super::{Padding, ReferenceKind, StringPadding};
 
 /// Byte order of this machine.
-const NATIVE: ByteOrder =
-    if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
+const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
 fn all_bits(bytes: u8) -> BitField {
     let precision = u16::from(bytes).saturating_mul(8);
@@ -81,8 +80,7 @@ impl Datatype {
 
     /// A variable-length UTF-8 string: 16 bytes per element, the text in a global heap.
     pub fn text() -> Self {
-        let class =
-            Class::VarString { padding: StringPadding::NullTerminated, charset: CharacterSet::Utf8 };
+        let class = Class::VarString { padding: StringPadding::NullTerminated, charset: CharacterSet::Utf8 };
         Self { size: 16, class }
     }
 

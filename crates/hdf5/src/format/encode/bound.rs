@@ -24,8 +24,7 @@ pub enum Bound {
 
 impl Bound {
     /// All bounds, oldest first.
-    pub const ALL: [Self; 6] =
-        [Self::Earliest, Self::V18, Self::V110, Self::V112, Self::V114, Self::V200];
+    pub const ALL: [Self; 6] = [Self::Earliest, Self::V18, Self::V110, Self::V112, Self::V114, Self::V200];
 
     /// The name that libhdf5's tools use.
     pub fn name(self) -> &'static str {

@@ -8,6 +8,10 @@
 
 mod bound;
 pub mod btree_v1;
+pub mod btree_v2;
+pub mod extensible_array;
+pub mod fixed_array;
+pub mod fractal_heap;
 pub mod global_heap;
 pub mod object_header;
 pub mod superblock;

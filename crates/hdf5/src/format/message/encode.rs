@@ -218,8 +218,7 @@ pub fn filters(specs: &[FilterSpec], bound: Bound) -> Result<Vec<u8>> {
             (n, true) => n + 1,
             (n, false) => (n + 1).next_multiple_of(8),
         };
-        let (Ok(name_field), Ok(values)) = (u16::try_from(name_len), u16::try_from(spec.values.len()))
-        else {
+        let (Ok(name_field), Ok(values)) = (u16::try_from(name_len), u16::try_from(spec.values.len())) else {
             return Err(Error::invalid(format!("the name or values of filter {} are too long", spec.id)));
         };
         w.u16(spec.id);

@@ -1,0 +1,1 @@
+//! Fractal heaps (specification III.G), encoded: the storage behind dense links and attributes.

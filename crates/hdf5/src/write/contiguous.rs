@@ -1,0 +1,83 @@
+//! Contiguous datasets, written piece by piece.
+
+use super::dataset::{Described, Written};
+use super::tree::Storage;
+use super::writer::FileWriter;
+use crate::format::Address;
+use tensilo_core::{Error, Result};
+
+/// Takes the elements of a contiguous dataset in order; [`finish`](Self::finish) enters it into the file.
+///
+/// Dropped unfinished, it makes the whole file unfinishable.
+#[derive(Debug)]
+#[must_use = "the dataset is part of the file once it is finished"]
+pub struct ContiguousWriter<'w, 'f> {
+    writer: &'w mut FileWriter<'f>,
+    described: Option<Described>,
+    address: Option<Address>,
+    size: u64,
+    written: u64,
+}
+
+impl<'w, 'f> ContiguousWriter<'w, 'f> {
+    pub(crate) fn new(writer: &'w mut FileWriter<'f>, described: Described) -> Result<Self> {
+        let size = described.elements * described.element_size();
+        let address = if size == 0 { None } else { Some(writer.out.allocate(size)?) };
+        Ok(Self { writer, described: Some(described), address, size, written: 0 })
+    }
+
+    /// Absolute position in the file of the first element, user block included; `None` without elements.
+    pub fn offset(&self) -> Option<u64> {
+        self.address.map(|a| self.writer.out.absolute(a))
+    }
+
+    /// Writes the next bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when they are more than the shape has, errors of the disk and of the monitor.
+    pub fn write(&mut self, data: &[u8]) -> Result<()> {
+        let Some(address) = self.address.filter(|_| data.len() as u64 <= self.size - self.written) else {
+            if data.is_empty() {
+                return Ok(());
+            }
+            return Err(Error::invalid(format!(
+                "{} bytes after {} of {}",
+                data.len(),
+                self.written,
+                self.size
+            )));
+        };
+        // Pieces keep the monitor polled and cost nothing.
+        for piece in data.chunks(8 << 20) {
+            self.writer.poll("writing", self.written, self.size)?;
+            self.writer.out.write(Address(address.0 + self.written), piece)?;
+            self.written += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Enters the dataset into the file.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when elements are missing.
+    pub fn finish(mut self) -> Result<Written> {
+        let Some(described) = self.described.take() else {
+            return Err(Error::invalid("the dataset was finished already"));
+        };
+        if self.written != self.size {
+            self.writer.out.give_up();
+            return Err(Error::invalid(format!("{} of {} bytes were written", self.written, self.size))
+                .in_object(described.shown()));
+        }
+        let storage = Storage::Contiguous { address: self.address, size: self.size };
+        self.writer.add_dataset(described, storage, self.size)
+    }
+}
+
+impl Drop for ContiguousWriter<'_, '_> {
+    fn drop(&mut self) {
+        if self.described.is_some() {
+            self.writer.out.give_up();
+        }
+    }
+}

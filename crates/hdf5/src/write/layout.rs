@@ -1,0 +1,339 @@
+//! Layout: every piece of metadata gets its address and its bytes, as a value that can be printed and tested
+//! without a disk.
+//!
+//! Headers first get addresses, in the order in which a walk from the root meets the objects (names sorted), for
+//! their sizes do not depend on addresses. Then, in the same order, each object's other structures are built,
+//! and its header is encoded.
+
+use super::group;
+use super::index::{self, Choice};
+use super::tree::{Attribute, Dataset, Kind, Node, NodeId, Storage, Target, Tree, TypeUse, charset_of};
+use crate::format::Address;
+use crate::format::encode::Bound;
+use crate::format::encode::object_header::{MOST_BODY, NewHeader, NewMessage, SHARED, kind};
+use crate::format::encode::symbol_table::{Cache, Entry};
+use crate::format::message::data_layout::DataLayout;
+use crate::format::message::encode as message;
+use crate::format::message::encode::{Dense, NewAttribute};
+use std::fmt;
+use tensilo_core::wire::FieldWriter;
+use tensilo_core::{Error, Result};
+
+/// A run of metadata bytes and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Address, relative to the superblock.
+    pub address: Address,
+    /// What the bytes are, in the specification's words.
+    pub what: &'static str,
+    /// The object they belong to.
+    pub object: String,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// All metadata of a file but its superblock, in order of address.
+///
+/// Its text form has one line per block: address, length, what it is, and the object's path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The blocks.
+    pub blocks: Vec<Block>,
+    /// The root group, as a version 0 superblock states it.
+    pub root: Entry,
+    /// End of the file, relative to the superblock.
+    pub end: u64,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for b in &self.blocks {
+            writeln!(f, "{:>12} {:>9} {:<24} {}", b.address.0, b.bytes.len(), b.what, b.object)?;
+        }
+        writeln!(f, "{:>12} {:>9} end of file", self.end, "")
+    }
+}
+
+/// Blocks being laid out behind each other.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    next: u64,
+    placed: Vec<Block>,
+}
+
+impl Blocks {
+    pub(crate) fn allocate(&mut self, len: u64) -> Result<Address> {
+        let start = self.next.checked_next_multiple_of(8);
+        let end = start.and_then(|s| s.checked_add(len)).filter(|e| *e <= i64::MAX as u64);
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(Error::invalid(format!("{len} more bytes pass the largest possible file")));
+        };
+        self.next = end;
+        Ok(Address(start))
+    }
+
+    pub(crate) fn place(&mut self, address: Address, what: &'static str, object: &str, bytes: Vec<u8>) {
+        self.placed.push(Block { address, what, object: object.to_owned(), bytes });
+    }
+
+    /// Allocates and places bytes that do not depend on their own address.
+    pub(crate) fn append(&mut self, what: &'static str, object: &str, bytes: Vec<u8>) -> Result<Address> {
+        let address = self.allocate(bytes.len() as u64)?;
+        self.place(address, what, object, bytes);
+        Ok(address)
+    }
+}
+
+/// Addresses of an object's structures outside its header.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Places {
+    pub(crate) symbol_table: Option<(Address, Address)>,
+    pub(crate) links: Dense,
+    pub(crate) attributes: Dense,
+    pub(crate) index: Option<Address>,
+}
+
+/// What is decided about an object before any address is known.
+#[derive(Debug)]
+struct Decided {
+    group: Option<group::Style>,
+    dense_attributes: bool,
+    choice: Option<Choice>,
+}
+
+/// Everything that encoding a header needs to know.
+pub(crate) struct Context {
+    pub(crate) bound: Bound,
+    pub(crate) track_order: bool,
+    /// Addresses of all headers, by object; zero while they are not known.
+    pub(crate) headers: Vec<Address>,
+}
+
+/// Lays out the metadata of a tree from `start` on.
+pub(crate) fn layout(tree: &Tree, bound: Bound, track_order: bool, start: u64) -> Result<Layout> {
+    let order = walk(tree);
+    let mut context = Context { bound, track_order, headers: vec![Address(0); tree.nodes.len()] };
+    let mut blocks = Blocks { next: start, placed: Vec::new() };
+    let mut decided = Vec::with_capacity(order.len());
+    // Where the header's block (or, of a pinned header, the second block) goes.
+    let mut bodies = Vec::with_capacity(order.len());
+    for id in &order {
+        let node = tree.node(*id);
+        let decision = context.decide(node);
+        let header = context.header(node, &decision, &context.placeholder(node)).map_err(in_node(node))?;
+        let len = if node.pinned.is_some() { header.continuation_len() } else { header.len() };
+        let body = blocks.allocate(len)?;
+        context.headers[id.0] = node.pinned.unwrap_or(body);
+        bodies.push(body);
+        decided.push(decision);
+    }
+    let mut root_places = Places::default();
+    for ((id, decision), body) in order.iter().zip(&decided).zip(&bodies) {
+        let node = tree.node(*id);
+        let places = context.build(node, decision, &mut blocks).map_err(in_node(node))?;
+        if *id == NodeId::ROOT {
+            root_places = places;
+        }
+        let header = context.header(node, decision, &places).map_err(in_node(node))?;
+        match node.pinned {
+            None => blocks.place(*body, "object header", &node.path, header.encode().map_err(in_node(node))?),
+            Some(pinned) => {
+                let (first, second) = header.encode_pinned(*body).map_err(in_node(node))?;
+                blocks.place(pinned, "object header", &node.path, first);
+                blocks.place(*body, "header continuation", &node.path, second);
+            }
+        }
+    }
+    let mut placed = blocks.placed;
+    placed.sort_by_key(|b| b.address);
+    let cache = match root_places.symbol_table {
+        Some((btree, heap)) => Cache::Group { btree, heap },
+        None => Cache::Nothing,
+    };
+    let root = Entry { name: 0, header: context.headers[0], cache };
+    Ok(Layout { blocks: placed, root, end: blocks.next })
+}
+
+fn in_node(node: &Node) -> impl Fn(Error) -> Error + '_ {
+    |e| e.in_object(node.path.clone())
+}
+
+/// All objects, each once, parents before children, names in byte order.
+fn walk(tree: &Tree) -> Vec<NodeId> {
+    let mut seen = vec![false; tree.nodes.len()];
+    let mut order = Vec::with_capacity(tree.nodes.len());
+    let mut waiting = vec![NodeId::ROOT];
+    while let Some(id) = waiting.pop() {
+        if std::mem::replace(&mut seen[id.0], true) {
+            continue;
+        }
+        order.push(id);
+        if let Kind::Group(links) = &tree.node(id).kind {
+            let children = links.values().rev().filter_map(|l| match l.target {
+                Target::Hard(child) => Some(child),
+                _ => None,
+            });
+            waiting.extend(children);
+        }
+    }
+    order
+}
+
+impl Context {
+    fn header_version(&self) -> u8 {
+        header_version(self.bound, self.track_order)
+    }
+
+    fn decide(&self, node: &Node) -> Decided {
+        let group = match &node.kind {
+            Kind::Group(links) => Some(group::style(links, self.bound, self.track_order)),
+            _ => None,
+        };
+        let choice = match &node.kind {
+            Kind::Dataset(d) => match &d.storage {
+                Storage::Chunked(chunks) => Some(index::choose(chunks, &d.dataspace, self.bound)),
+                _ => None,
+            },
+            _ => None,
+        };
+        Decided { group, dense_attributes: false, choice }
+    }
+
+    /// Places as wide as the real ones.
+    fn placeholder(&self, node: &Node) -> Places {
+        let index = match &node.kind {
+            Kind::Dataset(d) => match &d.storage {
+                Storage::Chunked(chunks) if chunks.records.is_empty() => None,
+                _ => Some(Address(0)),
+            },
+            _ => None,
+        };
+        Places { symbol_table: Some((Address(0), Address(0))), index, ..Places::default() }
+    }
+
+    /// Builds what an object has outside its header.
+    fn build(&self, node: &Node, decided: &Decided, blocks: &mut Blocks) -> Result<Places> {
+        let mut places = Places::default();
+        match (&node.kind, &decided.group, &decided.choice) {
+            (Kind::Group(links), Some(style), _) => {
+                group::build(self, links, *style, &mut places, blocks, &node.path)?;
+            }
+            (Kind::Dataset(d), _, Some(choice)) => {
+                if let Storage::Chunked(chunks) = &d.storage {
+                    places.index = index::build(chunks, &d.dataspace, choice, blocks, &node.path)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(places)
+    }
+
+    fn header(&self, node: &Node, decided: &Decided, places: &Places) -> Result<NewHeader> {
+        let mut messages = match &node.kind {
+            Kind::Group(links) => {
+                let style = decided.group.unwrap_or(group::Style::SymbolTable);
+                group::messages(self, links, style, places)?
+            }
+            Kind::Dataset(d) => self.dataset_messages(d, decided, places)?,
+            Kind::Datatype(t) => {
+                let mut w = FieldWriter::new();
+                t.encode(&mut w, self.bound)?;
+                vec![NewMessage::new(kind::DATATYPE, w.finish()).constant()]
+            }
+        };
+        if let Some(comment) = &node.comment {
+            let mut text = comment.clone();
+            text.push(0);
+            messages.push(NewMessage::new(kind::COMMENT, text));
+        }
+        let version = self.header_version();
+        if version > 1 && node.links > 1 {
+            let mut w = FieldWriter::new();
+            w.u8(0).u32(node.links);
+            messages.push(NewMessage::new(kind::REFERENCE_COUNT, w.finish()));
+        }
+        if !decided.dense_attributes {
+            for a in &node.attributes {
+                messages.push(self.attribute_message(a)?);
+            }
+        }
+        let attribute_order = (version > 1 && self.track_order).then_some(true);
+        Ok(NewHeader { version, links: node.links, attribute_order, messages })
+    }
+
+    fn dataset_messages(&self, d: &Dataset, decided: &Decided, places: &Places) -> Result<Vec<NewMessage>> {
+        let layout = match (&d.storage, &decided.choice) {
+            (Storage::Compact(data), _) => DataLayout::Compact(data.clone()),
+            (Storage::Contiguous { address, size }, _) => {
+                DataLayout::Contiguous { address: *address, size: *size }
+            }
+            (Storage::Chunked(chunks), Some(choice)) => {
+                DataLayout::Chunked(index::layout_of(chunks, choice, places.index))
+            }
+            (Storage::Chunked(_), None) => return Err(Error::invalid("no chunk index was chosen")),
+        };
+        let mut messages = vec![
+            NewMessage::new(kind::DATASPACE, message::dataspace(&d.dataspace, self.bound)?),
+            self.datatype_message(&d.datatype)?,
+            NewMessage::new(kind::FILL, message::fill(&d.fill, self.bound)?).constant(),
+        ];
+        if !d.filters.is_empty() {
+            let body = message::filters(&d.filters, self.bound)?;
+            messages.push(NewMessage::new(kind::FILTERS, body).constant());
+        }
+        messages.push(NewMessage::new(kind::LAYOUT, message::layout(&layout)?));
+        Ok(messages)
+    }
+
+    fn datatype_message(&self, datatype: &TypeUse) -> Result<NewMessage> {
+        let mut m = NewMessage::new(kind::DATATYPE, self.datatype_body(datatype)?).constant();
+        if datatype.committed.is_some() {
+            m.flags |= SHARED;
+        }
+        Ok(m)
+    }
+
+    fn datatype_body(&self, datatype: &TypeUse) -> Result<Vec<u8>> {
+        if let Some(id) = datatype.committed {
+            return Ok(message::committed(self.headers[id.0]));
+        }
+        let mut w = FieldWriter::new();
+        datatype.datatype.encode(&mut w, self.bound)?;
+        Ok(w.finish())
+    }
+
+    /// The body of an attribute's message.
+    pub(crate) fn attribute_body(&self, a: &Attribute) -> Result<Vec<u8>> {
+        let datatype = self.datatype_body(&a.datatype)?;
+        let dataspace = message::dataspace(&a.dataspace, self.bound)?;
+        let new = NewAttribute {
+            name: &a.name,
+            charset: charset_of(&a.name),
+            datatype: &datatype,
+            committed: a.datatype.committed.is_some(),
+            dataspace: &dataspace,
+            data: &a.data,
+        };
+        message::attribute(&new, self.bound)
+    }
+
+    fn attribute_message(&self, a: &Attribute) -> Result<NewMessage> {
+        let body = self.attribute_body(a)?;
+        if body.len() > MOST_BODY {
+            return Err(Error::unsupported(format!(
+                "attribute {:?} takes {} bytes; {MOST_BODY} fit in an object header",
+                String::from_utf8_lossy(&a.name),
+                body.len()
+            ))
+            .hint("the bound v18 and newer ones store large attributes outside it"));
+        }
+        let mut m = NewMessage::new(kind::ATTRIBUTE, body);
+        m.order = a.order;
+        Ok(m)
+    }
+}
+
+/// Version of object headers: tracking the order of attributes needs version 2.
+pub(crate) fn header_version(bound: Bound, track_order: bool) -> u8 {
+    if bound.has_v2_headers() || track_order { 2 } else { 1 }
+}

@@ -1,0 +1,255 @@
+//! The objects of a file being written: groups, datasets and committed datatypes, their links and attributes.
+//!
+//! Raw data is on the disk already when an object enters the tree; what is here becomes metadata at the end.
+
+use super::index::Chunks;
+use crate::format::Address;
+use crate::format::datatype::{CharacterSet, Datatype};
+use crate::format::message::dataspace::Dataspace;
+use crate::format::message::fill_value::FillMessage;
+use std::collections::BTreeMap;
+use tensilo_core::{Error, Result};
+use tensilo_filters::FilterSpec;
+
+/// Number of an object, in the order of their making; 0 is the root group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeId(pub(crate) usize);
+
+impl NodeId {
+    pub(crate) const ROOT: Self = Self(0);
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    Hard(NodeId),
+    Soft(Vec<u8>),
+    External { file: Vec<u8>, object: Vec<u8> },
+    User { class: u8, data: Vec<u8> },
+}
+
+/// A link of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) target: Target,
+    pub(crate) order: u64,
+}
+
+/// A datatype, perhaps one that stands in the file as an object of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct TypeUse {
+    pub(crate) datatype: Datatype,
+    pub(crate) committed: Option<NodeId>,
+}
+
+/// An attribute, its data as it will stand in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Attribute {
+    pub(crate) name: Vec<u8>,
+    pub(crate) datatype: TypeUse,
+    pub(crate) dataspace: Dataspace,
+    pub(crate) data: Vec<u8>,
+    pub(crate) order: u16,
+}
+
+/// Where a dataset's elements are.
+#[derive(Debug, Clone)]
+pub(crate) enum Storage {
+    Compact(Vec<u8>),
+    Contiguous { address: Option<Address>, size: u64 },
+    Chunked(Chunks),
+}
+
+/// A dataset.
+#[derive(Debug, Clone)]
+pub(crate) struct Dataset {
+    pub(crate) datatype: TypeUse,
+    pub(crate) dataspace: Dataspace,
+    pub(crate) fill: FillMessage,
+    pub(crate) filters: Vec<FilterSpec>,
+    pub(crate) storage: Storage,
+}
+
+/// What an object is.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Group(BTreeMap<Vec<u8>, Link>),
+    Dataset(Box<Dataset>),
+    Datatype(Datatype),
+}
+
+/// One object.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// The path it was made under, for messages.
+    pub(crate) path: String,
+    pub(crate) kind: Kind,
+    pub(crate) attributes: Vec<Attribute>,
+    /// Hard links to it.
+    pub(crate) links: u32,
+    /// Address of its header, where something had to know it beforehand.
+    pub(crate) pinned: Option<Address>,
+    pub(crate) comment: Option<Vec<u8>>,
+}
+
+impl Node {
+    fn new(path: String, kind: Kind) -> Self {
+        Self { path, kind, attributes: Vec::new(), links: 1, pinned: None, comment: None }
+    }
+}
+
+/// All objects of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree {
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// The character set of a name: ASCII where it suffices.
+pub(crate) fn charset_of(name: &[u8]) -> CharacterSet {
+    if !name.is_ascii() && std::str::from_utf8(name).is_ok() {
+        CharacterSet::Utf8
+    } else {
+        CharacterSet::Ascii
+    }
+}
+
+fn shown(path: &[u8]) -> String {
+    let text = String::from_utf8_lossy(path);
+    if text.starts_with('/') { text.into_owned() } else { format!("/{text}") }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|b| *b == b'/').filter(|c| !c.is_empty() && *c != b".")
+}
+
+impl Tree {
+    pub(crate) fn new() -> Self {
+        Self { nodes: vec![Node::new("/".to_owned(), Kind::Group(BTreeMap::new()))] }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0]
+    }
+
+    /// Finds an object by hard links.
+    pub(crate) fn find(&self, path: &[u8]) -> Result<NodeId> {
+        let mut at = NodeId::ROOT;
+        for name in components(path) {
+            at = match &self.node(at).kind {
+                Kind::Group(links) => match links.get(name).map(|l| &l.target) {
+                    Some(Target::Hard(id)) => *id,
+                    Some(_) => {
+                        return Err(Error::unsupported("the path leads through a soft or external link")
+                            .in_object(shown(path)));
+                    }
+                    None => {
+                        return Err(Error::not_found("no such object was made").in_object(shown(path)));
+                    }
+                },
+                _ => return Err(not_a_group(self.node(at))),
+            };
+        }
+        Ok(at)
+    }
+
+    /// The group that will hold the last name of a path, made with its ancestors where missing, and that name.
+    fn parent_of<'p>(&mut self, path: &'p [u8]) -> Result<(NodeId, &'p [u8])> {
+        let mut names: Vec<&[u8]> = components(path).collect();
+        let Some(last) = names.pop() else {
+            return Err(Error::already_exists("the root group is there from the beginning").in_object("/"));
+        };
+        let mut at = NodeId::ROOT;
+        for name in names {
+            at = match &self.node(at).kind {
+                Kind::Group(links) => match links.get(name).map(|l| &l.target) {
+                    Some(Target::Hard(id)) => *id,
+                    Some(_) => {
+                        return Err(Error::unsupported("the path leads through a soft or external link")
+                            .in_object(shown(path)));
+                    }
+                    None => self.add(at, name, Kind::Group(BTreeMap::new()))?,
+                },
+                _ => return Err(not_a_group(self.node(at))),
+            };
+        }
+        Ok((at, last))
+    }
+
+    fn add(&mut self, parent: NodeId, name: &[u8], kind: Kind) -> Result<NodeId> {
+        let id = NodeId(self.nodes.len());
+        let path = match self.node(parent).path.as_str() {
+            "/" => format!("/{}", String::from_utf8_lossy(name)),
+            above => format!("{above}/{}", String::from_utf8_lossy(name)),
+        };
+        self.link(parent, name, Target::Hard(id))?;
+        self.nodes.push(Node::new(path, kind));
+        Ok(id)
+    }
+
+    fn link(&mut self, parent: NodeId, name: &[u8], target: Target) -> Result<()> {
+        if name.contains(&0) || name.len() > 65_534 {
+            return Err(Error::invalid("a link's name contains a NUL or is longer than 65534 bytes"));
+        }
+        let node = self.node_mut(parent);
+        let Kind::Group(links) = &mut node.kind else { return Err(not_a_group(node)) };
+        if links.contains_key(name) {
+            let path = format!("{}/{}", node.path.trim_end_matches('/'), String::from_utf8_lossy(name));
+            return Err(Error::already_exists("a link of this name was already made").in_object(path));
+        }
+        let order = links.len() as u64;
+        links.insert(name.to_vec(), Link { target, order });
+        Ok(())
+    }
+
+    /// Makes an object, and the groups above it where they are missing.
+    pub(crate) fn create(&mut self, path: &[u8], kind: Kind) -> Result<NodeId> {
+        let (parent, name) = self.parent_of(path)?;
+        self.add(parent, name, kind)
+    }
+
+    /// Would [`create`](Self::create) succeed?
+    pub(crate) fn check_free(&self, path: &[u8]) -> Result<()> {
+        match self.find(path) {
+            Ok(_) => {
+                Err(Error::already_exists("an object of this name was already made").in_object(shown(path)))
+            }
+            Err(e) if e.kind() == tensilo_core::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes a link.
+    pub(crate) fn create_link(&mut self, path: &[u8], target: Target) -> Result<()> {
+        let (parent, name) = self.parent_of(path)?;
+        if let Target::Hard(id) = &target {
+            let id = *id;
+            self.link(parent, name, target)?;
+            self.node_mut(id).links += 1;
+            return Ok(());
+        }
+        self.link(parent, name, target)
+    }
+
+    /// Adds an attribute to an object.
+    pub(crate) fn add_attribute(&mut self, id: NodeId, mut attribute: Attribute) -> Result<()> {
+        let node = self.node_mut(id);
+        let shown_name = String::from_utf8_lossy(&attribute.name).into_owned();
+        if node.attributes.iter().any(|a| a.name == attribute.name) {
+            return Err(Error::already_exists(format!("attribute {shown_name:?} was already made"))
+                .in_object(node.path.clone()));
+        }
+        attribute.order = u16::try_from(node.attributes.len()).map_err(|_| {
+            Error::invalid("an object can have at most 65536 attributes").in_object(node.path.clone())
+        })?;
+        node.attributes.push(attribute);
+        Ok(())
+    }
+}
+
+fn not_a_group(node: &Node) -> Error {
+    Error::invalid("this is no group").in_object(node.path.clone())
+}

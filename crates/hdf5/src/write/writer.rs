@@ -1,0 +1,357 @@
+//! The writer of a new file: raw data goes out in call order, metadata at the end, the superblock last.
+
+use super::dataset::DatasetBuilder;
+use super::heap::{GlobalHeap, HeapId};
+use super::layout::{self, Layout};
+use super::options::WriteOptions;
+use super::out::{Out, Target as OutTarget};
+use super::tree::{Attribute, Kind, NodeId, Target, Tree, TypeUse};
+use super::value::{Data, Value, item_size};
+use crate::format::Address;
+use crate::format::datatype::Datatype;
+use crate::format::encode::object_header::NewHeader;
+use crate::format::encode::superblock::NewSuperblock;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tensilo_core::io::{Disk, DiskFile, Fingerprint, Staged};
+use tensilo_core::{Error, Progress, Result};
+
+/// A finished file.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Length of the file, user block included.
+    pub bytes: u64,
+    /// All metadata: where each piece is and what it is.
+    pub layout: Layout,
+    /// What was published; `None` for a file of the caller's.
+    pub published: Option<Fingerprint>,
+}
+
+/// Writes a new HDF5 file. Nothing stands under its name before [`finish`](Self::finish); dropped, it leaves no
+/// file.
+///
+/// The same calls with the same options make the same bytes, whatever the number of threads: there are no times
+/// in the file.
+///
+/// ```
+/// use tensilo_core::io::{Disk, SystemDisk};
+/// use tensilo_hdf5::write::{FileWriter, WriteOptions};
+/// # let folder = std::env::temp_dir().join(format!("tensilo-write-doc-{}", std::process::id()));
+/// # SystemDisk.create_dir(&folder)?;
+/// let path = folder.join("a.h5");
+/// let mut w = FileWriter::create(SystemDisk::shared(), &path, WriteOptions::default())?;
+/// w.attribute("/", "title", "a small file")?;
+/// w.dataset("/group/numbers").shape(&[2, 3]).write(&[1_u16, 2, 3, 4, 5, 6])?;
+/// w.soft_link("/latest", "/group/numbers")?;
+/// let finished = w.finish()?;
+/// assert_eq!(finished.bytes, std::fs::metadata(&path).unwrap().len());
+/// # SystemDisk.unlink(&path)?;
+/// # SystemDisk.remove_dir(&folder)?;
+/// # Ok::<(), tensilo_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FileWriter<'f> {
+    pub(crate) out: Out<'f>,
+    pub(crate) tree: Tree,
+    pub(crate) options: WriteOptions,
+    heap: GlobalHeap,
+    path: Option<PathBuf>,
+}
+
+impl FileWriter<'static> {
+    /// Begins a file that will stand at `path` once it is finished.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for impossible options, `NotFound` without the folder, errors of the disk.
+    pub fn create(disk: Arc<dyn Disk>, path: impl AsRef<Path>, options: WriteOptions) -> Result<Self> {
+        let path = path.as_ref();
+        options.check().map_err(|e| e.in_file(path))?;
+        let staged = Staged::create(disk, path)?;
+        Ok(Self::begin(OutTarget::Staged(staged), options, Some(path.to_path_buf())))
+    }
+}
+
+impl<'f> FileWriter<'f> {
+    /// Writes into a file of the caller's, who also syncs and publishes it; bytes in front of the user block's end
+    /// are not touched.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for impossible options.
+    pub fn over(file: &'f dyn DiskFile, options: WriteOptions) -> Result<Self> {
+        options.check()?;
+        Ok(Self::begin(OutTarget::Borrowed(file), options, None))
+    }
+
+    fn begin(target: OutTarget<'f>, options: WriteOptions, path: Option<PathBuf>) -> Self {
+        let out = Out::new(target, options.user_block, NewSuperblock::len(options.bound));
+        Self { out, tree: Tree::new(), options, heap: GlobalHeap::default(), path }
+    }
+
+    fn in_file(&self, e: Error) -> Error {
+        match &self.path {
+            Some(path) => e.in_file(path),
+            None => e,
+        }
+    }
+
+    pub(crate) fn poll(&self, stage: &'static str, done: u64, total: u64) -> Result<()> {
+        self.options.monitor.poll(&Progress { stage, done, total })
+    }
+
+    /// Makes a group, and those above it where they are missing.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument` when something on the way is no group.
+    pub fn create_group(&mut self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.tree.create(path.as_ref(), Kind::Group(BTreeMap::new())).map(|_| ()).map_err(|e| self.in_file(e))
+    }
+
+    /// Begins a dataset; the groups above it are made where they are missing.
+    pub fn dataset(&mut self, path: impl AsRef<[u8]>) -> DatasetBuilder<'_, 'f> {
+        DatasetBuilder::new(self, path.as_ref())
+    }
+
+    /// Adds an attribute to an object that was made before.
+    ///
+    /// # Errors
+    /// `NotFound`, `AlreadyExists`, errors of the disk.
+    pub fn attribute(
+        &mut self,
+        object: impl AsRef<[u8]>,
+        name: impl AsRef<[u8]>,
+        value: impl Into<Value>,
+    ) -> Result<()> {
+        let id = self.tree.find(object.as_ref()).map_err(|e| self.in_file(e))?;
+        self.add_attribute(id, name.as_ref(), value.into()).map_err(|e| self.in_file(e))
+    }
+
+    /// Adds an attribute of a committed datatype.
+    ///
+    /// # Errors
+    /// As [`attribute`](Self::attribute), and `InvalidArgument` when `datatype` is no committed datatype or not
+    /// that of the value.
+    pub fn attribute_of_type(
+        &mut self,
+        object: impl AsRef<[u8]>,
+        name: impl AsRef<[u8]>,
+        datatype: impl AsRef<[u8]>,
+        value: Value,
+    ) -> Result<()> {
+        let committed = self.committed(datatype.as_ref())?;
+        if committed.datatype != value.datatype {
+            return Err(Error::invalid("the value is not of the committed datatype"));
+        }
+        let id = self.tree.find(object.as_ref())?;
+        self.put_attribute(id, name.as_ref(), value, committed)
+    }
+
+    pub(crate) fn add_attribute(&mut self, id: NodeId, name: &[u8], value: Value) -> Result<()> {
+        let datatype = TypeUse { datatype: value.datatype.clone(), committed: None };
+        self.put_attribute(id, name, value, datatype)
+    }
+
+    fn put_attribute(&mut self, id: NodeId, name: &[u8], value: Value, datatype: TypeUse) -> Result<()> {
+        if name.is_empty() || name.contains(&0) || name.len() > 65_534 {
+            return Err(Error::invalid(
+                "an attribute's name is empty, contains a NUL or is longer than 65534 bytes",
+            ));
+        }
+        let data = match value.data {
+            Data::Stored(bytes) => bytes,
+            Data::Heap(elements) => {
+                let item = item_size(&value.datatype)?;
+                let mut bytes = Vec::with_capacity(16 * elements.len());
+                for e in &elements {
+                    bytes.extend_from_slice(&self.heap_element(e, item)?);
+                }
+                bytes
+            }
+        };
+        let attribute =
+            Attribute { name: name.to_vec(), datatype, dataspace: value.dataspace, data, order: 0 };
+        self.tree.add_attribute(id, attribute)
+    }
+
+    /// Puts an object into the file's global heap and returns its place: for elements that contain
+    /// variable-length parts. An empty object takes no place.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub fn heap_object(&mut self, data: &[u8]) -> Result<HeapId> {
+        self.heap.add(data, &mut self.out)
+    }
+
+    /// The 16 bytes of a variable-length element whose items are `data`.
+    pub(crate) fn heap_element(&mut self, data: &[u8], item: usize) -> Result<[u8; 16]> {
+        let items = u32::try_from(data.len() / item)
+            .map_err(|_| Error::invalid("an element of 4 Gi items or more"))?;
+        Ok(self.heap_object(data)?.element(items))
+    }
+
+    /// Makes a datatype an object of the file, for datasets and attributes to share.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`.
+    pub fn commit_datatype(&mut self, path: impl AsRef<[u8]>, datatype: Datatype) -> Result<()> {
+        self.tree.create(path.as_ref(), Kind::Datatype(datatype)).map(|_| ()).map_err(|e| self.in_file(e))
+    }
+
+    pub(crate) fn committed(&self, path: &[u8]) -> Result<TypeUse> {
+        let id = self.tree.find(path)?;
+        match &self.tree.node(id).kind {
+            Kind::Datatype(t) => Ok(TypeUse { datatype: t.clone(), committed: Some(id) }),
+            _ => {
+                Err(Error::invalid("this is no committed datatype").in_object(String::from_utf8_lossy(path)))
+            }
+        }
+    }
+
+    /// Gives an object a second name.
+    ///
+    /// # Errors
+    /// `NotFound` without the object, `AlreadyExists`.
+    pub fn hard_link(&mut self, path: impl AsRef<[u8]>, object: impl AsRef<[u8]>) -> Result<()> {
+        let id = self.tree.find(object.as_ref()).map_err(|e| self.in_file(e))?;
+        self.tree.create_link(path.as_ref(), Target::Hard(id)).map_err(|e| self.in_file(e))
+    }
+
+    /// Makes a link to a path of this file, which need not exist.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`.
+    pub fn soft_link(&mut self, path: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> Result<()> {
+        let target = checked_text(target.as_ref(), "soft link's path")?;
+        self.tree.create_link(path.as_ref(), Target::Soft(target)).map_err(|e| self.in_file(e))
+    }
+
+    /// Makes a link to an object of another file, which need not exist.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`.
+    pub fn external_link(
+        &mut self,
+        path: impl AsRef<[u8]>,
+        file: impl AsRef<[u8]>,
+        object: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let file = checked_text(file.as_ref(), "external link's file")?;
+        let object = checked_text(object.as_ref(), "external link's path")?;
+        self.tree.create_link(path.as_ref(), Target::External { file, object }).map_err(|e| self.in_file(e))
+    }
+
+    /// Makes a link of a class of the user's own (65 to 255).
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `InvalidArgument`.
+    pub fn user_link(&mut self, path: impl AsRef<[u8]>, class: u8, data: impl Into<Vec<u8>>) -> Result<()> {
+        if class < 65 {
+            return Err(Error::invalid(format!("link class {class} is the library's own")));
+        }
+        self.tree
+            .create_link(path.as_ref(), Target::User { class, data: data.into() })
+            .map_err(|e| self.in_file(e))
+    }
+
+    /// Sets the comment of an object.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`.
+    pub fn comment(&mut self, object: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Result<()> {
+        let text = checked_text(text.as_ref(), "comment")?;
+        let id = self.tree.find(object.as_ref()).map_err(|e| self.in_file(e))?;
+        self.tree.node_mut(id).comment = Some(text);
+        Ok(())
+    }
+
+    /// The address of an object's header, which is what an object reference stores. It is fixed by this call.
+    ///
+    /// # Errors
+    /// `NotFound` when the object was not made yet.
+    pub fn reference(&mut self, object: impl AsRef<[u8]>) -> Result<Address> {
+        let id = self.tree.find(object.as_ref()).map_err(|e| self.in_file(e))?;
+        if let Some(address) = self.tree.node(id).pinned {
+            return Ok(address);
+        }
+        let track = self.options.track_order;
+        let version = layout::header_version(self.options.bound, track);
+        let address = self.out.allocate(NewHeader::pinned_len(version, track))?;
+        self.tree.node_mut(id).pinned = Some(address);
+        Ok(address)
+    }
+
+    /// Writes bytes of the user block.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when they pass its end, errors of the disk.
+    pub fn write_user_block(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let user_block = self.options.user_block;
+        if at.checked_add(bytes.len() as u64).is_none_or(|end| end > user_block) {
+            return Err(Error::invalid(format!(
+                "{} bytes at {at} pass the end of the user block of {user_block}",
+                bytes.len()
+            )));
+        }
+        self.out.write_absolute(at, bytes)
+    }
+
+    /// Writes the metadata and, last, the superblock; then publishes the file, unless it is the caller's.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when something stands at the path, `InvalidArgument` when a dataset was left unfinished,
+    /// `Unsupported` for what the bound cannot express, errors of the disk. After an error there is no file.
+    pub fn finish(self) -> Result<Finished> {
+        self.finish_as(false)
+    }
+
+    /// As [`finish`](Self::finish), but replaces a file of that name.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn finish_replacing(self) -> Result<Finished> {
+        self.finish_as(true)
+    }
+
+    fn finish_as(self, replace: bool) -> Result<Finished> {
+        let path = self.path.clone();
+        self.finished(replace).map_err(|e| match path {
+            Some(path) => e.in_file(path),
+            None => e,
+        })
+    }
+
+    fn finished(mut self, replace: bool) -> Result<Finished> {
+        if self.out.is_broken() {
+            return Err(Error::invalid("a write to this file failed or a dataset was left unfinished"));
+        }
+        self.heap.flush(&mut self.out)?;
+        let layout =
+            layout::layout(&self.tree, self.options.bound, self.options.track_order, self.out.end())?;
+        for block in &layout.blocks {
+            self.out.write(block.address, &block.bytes)?;
+        }
+        self.out.end_at(layout.end)?;
+        self.poll("writing metadata", layout.end, layout.end)?;
+        let superblock = NewSuperblock {
+            bound: self.options.bound,
+            base: self.options.user_block,
+            end: layout.end,
+            root: layout.root,
+            extension: None,
+        };
+        self.out.write(Address(0), &superblock.encode())?;
+        self.out.flush()?;
+        let bytes = self.options.user_block + layout.end;
+        let published = self.out.publish(replace)?;
+        Ok(Finished { bytes, layout, published })
+    }
+}
+
+fn checked_text(text: &[u8], what: &str) -> Result<Vec<u8>> {
+    if text.is_empty() || text.contains(&0) || text.len() > 65_000 {
+        return Err(Error::invalid(format!(
+            "the {what} is empty, contains a NUL or is longer than 65000 bytes"
+        )));
+    }
+    Ok(text.to_vec())
+}

@@ -1,0 +1,69 @@
+"""Prints what h5py sees in a file, one line per fact, for comparison with what was written."""
+import sys
+import h5py
+import numpy as np
+
+try:
+    import hdf5plugin  # noqa: F401
+except ImportError:
+    pass
+
+
+def value(a):
+    a = np.asarray(a)
+    if a.dtype.kind == "O":
+        def one(x):
+            if isinstance(x, bytes):
+                return x.decode("utf-8", "surrogateescape")
+            if isinstance(x, h5py.Reference):
+                return "->" + FILE[x].name if x else "->nothing"
+            if isinstance(x, np.ndarray):
+                return value(x)
+            return str(x)
+        return "[" + "|".join(one(x) for x in a.ravel()) + "]"
+    return a.tobytes().hex()
+
+
+def attributes(path, obj):
+    for name in sorted(obj.attrs):
+        a = obj.attrs.get_id(name)
+        v = obj.attrs[name]
+        if isinstance(v, h5py.Empty):
+            print(f"{path}@{name} empty {v.dtype}")
+        else:
+            if isinstance(v, str):
+                v = np.array(v, dtype=object)
+            print(f"{path}@{name} {a.dtype} {a.shape} {value(v)}")
+
+
+def show(path, group):
+    for name in sorted(group):
+        link = group.get(name, getlink=True)
+        here = path.rstrip("/") + "/" + name
+        if isinstance(link, h5py.SoftLink):
+            print(f"{here} soft {link.path}")
+        elif isinstance(link, h5py.ExternalLink):
+            print(f"{here} external {link.filename} {link.path}")
+        else:
+            obj = group[name]
+            if isinstance(obj, h5py.Group):
+                print(f"{here} group")
+                attributes(here, obj)
+                show(here, obj)
+            elif isinstance(obj, h5py.Datatype):
+                print(f"{here} datatype {obj.dtype}")
+                attributes(here, obj)
+            else:
+                p = obj.id.get_create_plist()
+                filters = [p.get_filter(i)[0] for i in range(p.get_nfilters())]
+                if obj.shape is None:
+                    data = "null"
+                else:
+                    data = value(obj[()])
+                print(f"{here} dataset {obj.dtype} {obj.shape} {obj.maxshape} {obj.chunks} {filters} {data}")
+                attributes(here, obj)
+
+
+with h5py.File(sys.argv[1], "r") as FILE:
+    attributes("/", FILE)
+    show("/", FILE)
