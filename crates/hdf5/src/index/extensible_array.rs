@@ -85,7 +85,7 @@ impl Walk<'_, '_> {
     fn data_block(&mut self, block: SuperBlock, i: u64, at: Address, bitmap: Option<&[u8]>) -> Result<()> {
         let first = block.first + i * block.elements;
         let bytes = node(self.space, self.visits, at, self.array.data_block_len(block), WHAT)?;
-        let (body, body_at) = self.array.data_block_body(first, &bytes, bytes.offset())?;
+        let (body, body_at) = self.array.data_block_body(block, i, &bytes, bytes.offset())?;
         let first = first + self.array.index_elements;
         let pages = self.array.pages(block);
         if pages == 0 {
@@ -164,6 +164,6 @@ fn in_data_block(
     at: Address,
 ) -> Result<Option<Stored>> {
     let bytes = space.read(at, array.data_block_len(block), WHAT)?;
-    let (body, body_at) = array.data_block_body(block.first + i * block.elements, &bytes, bytes.offset())?;
+    let (body, body_at) = array.data_block_body(block, i, &bytes, bytes.offset())?;
     element(form, body, body_at, array.element, inside)
 }

@@ -157,7 +157,9 @@ impl ReadPlan {
     fn ranges_of(&self, step: &Step) -> Vec<Range<u64>> {
         match step.source {
             Source::Fill | Source::Header => Vec::new(),
-            Source::Filtered { offset, size, .. } => std::iter::once(offset..offset.saturating_add(size)).collect(),
+            Source::Filtered { offset, size, .. } => {
+                std::iter::once(offset..offset.saturating_add(size)).collect()
+            }
             Source::Plain { offset } => self
                 .split
                 .ranges_in_chunk(step.part, self.width, GAP as usize)

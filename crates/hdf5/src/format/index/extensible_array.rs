@@ -235,19 +235,19 @@ impl ExtensibleArray {
         const WHAT: &str = "extensible array super block";
         let mut r = FieldReader::new(checked(bytes, at, WHAT)?, at, WHAT);
         begin(&mut r, b"EASB")?;
-        self.block_head(&mut r, block.first)?;
+        self.block_head(&mut r, &[block.first])?;
         let bitmap = r.bytes(usize::try_from(self.bitmap_len(block)).unwrap_or(usize::MAX))?;
         let at = r.offset();
         Ok((bitmap, r.bytes(r.remaining())?, at))
     }
 
-    /// Reads client, header address and the block's first element, which must be `first`.
-    fn block_head(&self, r: &mut FieldReader<'_>, first: u64) -> Result<()> {
+    /// Reads client, header address and the block's first element, which must be one of `first`.
+    fn block_head(&self, r: &mut FieldReader<'_>, first: &[u64]) -> Result<()> {
         same_client(r, self.filtered)?;
         r.skip(usize::from(self.sizes.offset))?;
         let found = r.uint(self.offset_width() as usize)?;
-        if found != first {
-            return Err(r.corrupt(format_args!("begins at element {found} where {first} is expected")));
+        if !first.contains(&found) {
+            return Err(r.corrupt(format_args!("begins at element {found} where {first:?} is expected")));
         }
         Ok(())
     }
@@ -261,16 +261,28 @@ impl ExtensibleArray {
             .saturating_add(CHECKSUM)
     }
 
-    /// Verifies a data block that begins at element `first`; returns its elements (none where it is paged) and
-    /// their absolute offset.
+    /// Verifies data block `i` of a super block; returns its elements (none where it is paged) and their absolute
+    /// offset.
+    ///
+    /// libhdf5 counts the first element of blocks that the index block points to as if all blocks before, of earlier
+    /// super blocks too, had this one's size; both ways of counting are taken.
     ///
     /// # Errors
     /// `Corrupt`, naming what is wrong.
-    pub fn data_block_body<'a>(&self, first: u64, bytes: &'a [u8], at: u64) -> Result<(&'a [u8], u64)> {
+    pub fn data_block_body<'a>(
+        &self,
+        block: SuperBlock,
+        i: u64,
+        bytes: &'a [u8],
+        at: u64,
+    ) -> Result<(&'a [u8], u64)> {
         const WHAT: &str = "extensible array data block";
+        let begin_at = |i: u64| block.first.saturating_add(i.saturating_mul(block.elements));
+        let odd = self.direct_place(block).saturating_add(i);
+        let odd = if block.number < self.direct_super_blocks() { odd } else { i };
         let mut r = FieldReader::new(checked(bytes, at, WHAT)?, at, WHAT);
         begin(&mut r, b"EADB")?;
-        self.block_head(&mut r, first)?;
+        self.block_head(&mut r, &[begin_at(i), begin_at(odd)])?;
         let at = r.offset();
         Ok((r.bytes(r.remaining())?, at))
     }

@@ -32,7 +32,10 @@ impl FloatForm {
         {
             return Err(Error::corrupt(format!("a float layout does not fit in {size} bytes: {layout:?}")));
         }
-        Ok(Self { size, order, layout })
+        // The x87 format stores its highest mantissa bit; libhdf5 2.0 writes that it does not.
+        let x87 = (layout.exponent_position, layout.exponent_size, layout.mantissa_size) == (64, 15, 64);
+        let normalization = if x87 { Normalization::MsbSet } else { layout.normalization };
+        Ok(Self { size, order, layout: FloatLayout { normalization, ..layout } })
     }
 
     /// Is it an IEEE float that Rust has, and in big-endian order?
