@@ -33,6 +33,7 @@ mod lz77;
 mod lzf;
 mod nbit;
 mod pipeline;
+mod quantised;
 mod registry;
 mod scaleoffset;
 mod scratch;
@@ -40,6 +41,8 @@ mod shuffle;
 mod simd;
 mod spec;
 mod szip;
+#[cfg(feature = "zfp")]
+mod zfp;
 mod zstandard;
 
 pub use filter::{Decoded, Encoded, Filter};

@@ -27,6 +27,7 @@ fn pipelines() -> Vec<(Vec<FilterSpec>, usize)> {
         one(id::SZIP, &[DIFFERENCES, 8, 16, 20], 2),
         one(id::SZIP, &[0, 4, 8, 64], 1),
         one(id::SZIP, &[DIFFERENCES, 16, 32, 100], 4),
+        one(id::BITGROOM, &[], 4),
         (
             vec![
                 FilterSpec::new(id::SHUFFLE, vec![2]),
@@ -163,6 +164,38 @@ fn damaged_chunks_of_counted_elements_never_panic() {
                 let _ = other.decode(&mut scratch, &stored, 0, &mut out);
                 let _ = other.encode(&mut scratch, &raw, &info);
             }
+        }
+    }
+}
+
+#[cfg(feature = "zfp")]
+#[test]
+fn damaged_zfp_streams_and_headers_never_panic() {
+    // 37 doubles, reversible; and 10 x 20 floats at 8 bits each: headers as the plugin of libhdf5 writes them.
+    let headers: [(&[u32], usize); 2] = [
+        (&[0x1010_5011, 91_252_346, 15_987, 2_281_701_376], 8000),
+        (&[0x1010_5011, 91_252_346, 2_415_919_414, 133_169_152], 800),
+    ];
+    let mut rng = Rng(17);
+    let mut scratch = Scratch::default();
+    for (values, size) in headers {
+        let specs = [FilterSpec::new(id::ZFP, values.to_vec())];
+        let pipeline = Pipeline::new(&specs, &Registry::default()).unwrap();
+        let raw: Vec<u8> = (0..size).map(|i| (i / 8) as u8).collect();
+        let info = ChunkInfo { element_size: 4, chunk_dims: vec![size as u64 / 4] };
+        let (stored, mask) = pipeline.encode(&mut scratch, &raw, &info).unwrap();
+        let mut out = vec![0; size];
+        pipeline.decode(&mut scratch, &stored, mask, &mut out).unwrap();
+        for _ in 0..500 {
+            let mut hurt = stored.clone();
+            damage(&mut rng, &mut hurt);
+            let _ = pipeline.decode(&mut scratch, &hurt, 0, &mut out);
+            let mut specs = specs.to_vec();
+            let at = rng.below(specs[0].values.len());
+            specs[0].values[at] ^= 1 << rng.below(32);
+            let other = Pipeline::new(&specs, &Registry::default()).unwrap();
+            let _ = other.decode(&mut scratch, &stored, 0, &mut out);
+            let _ = other.encode(&mut scratch, &raw, &info);
         }
     }
 }

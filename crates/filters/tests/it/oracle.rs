@@ -62,7 +62,8 @@ fn write(path: &Path, bytes: &[u8]) {
 }
 
 macro_rules! groups {
-    ($($test:ident: $group:literal, $count:literal;)*) => { $(
+    ($($(#[$only:meta])? $test:ident: $group:literal, $count:literal;)*) => { $(
+        $(#[$only])?
         #[test]
         fn $test() {
             both_ways($group, $count);
@@ -84,5 +85,7 @@ groups! {
     scale_offset_goes_both_ways_with_h5py: "scaleoffset", 600;
     blosc_goes_both_ways_with_h5py: "blosc", 600;
     blosc2_goes_both_ways_with_h5py: "blosc2", 600;
+    #[cfg(feature = "zfp")]
+    zfp_goes_both_ways_with_h5py: "zfp", 400;
     chains_go_both_ways_with_h5py: "chain", 800;
 }
