@@ -8,6 +8,9 @@ pub struct Case {
     pub specs: Vec<FilterSpec>,
     pub mask: u32,
     pub info: ChunkInfo,
+    /// Elements of the chunk that are inside the dataset, along each dimension.
+    pub inside: Vec<u64>,
+    /// Their bytes.
     pub raw: Vec<u8>,
     pub stored: Vec<u8>,
 }
@@ -29,9 +32,35 @@ fn case(r: &mut Reader) -> Case {
     let mask = r.u32();
     let element_size = r.u32() as usize;
     let rank = r.take(1)[0];
-    let chunk_dims = (0..rank).map(|_| u64::from(r.u32())).collect();
+    let mut dims = || (0..rank).map(|_| u64::from(r.u32())).collect();
+    let (chunk_dims, inside) = (dims(), dims());
     let info = ChunkInfo { element_size, chunk_dims };
-    Case { label, specs, mask, info, raw: r.sized(), stored: r.sized() }
+    Case { label, specs, mask, info, inside, raw: r.sized(), stored: r.sized() }
+}
+
+impl Case {
+    /// Bytes of the whole chunk.
+    pub fn chunk_bytes(&self) -> usize {
+        self.info.chunk_dims.iter().product::<u64>() as usize * self.info.element_size
+    }
+
+    /// Cuts the part inside the dataset out of a whole chunk.
+    pub fn cut(&self, chunk: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.raw.len());
+        let size = self.info.element_size;
+        for (i, element) in chunk.chunks_exact(size).enumerate() {
+            let mut rest = i as u64;
+            let inside = self.info.chunk_dims.iter().zip(&self.inside).rev().all(|(n, m)| {
+                let place = rest % n;
+                rest /= n;
+                place < *m
+            });
+            if inside {
+                out.extend_from_slice(element);
+            }
+        }
+        out
+    }
 }
 
 /// A reply file: case number, mask and stored bytes of each chunk that we encoded.

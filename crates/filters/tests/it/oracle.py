@@ -2,11 +2,14 @@
 
 oracle.py generate CASES SEED COUNT GROUP   writes chunks that h5py encoded
 oracle.py check CASES REPLIES SEED COUNT GROUP   puts chunks that we encoded into a file, reads them with h5py
+oracle.py corpus CASES FOLDER   writes chunks of the files in a folder
 
 Numbers are little-endian. CASES: u32 count, then per case: text label; u16 filters, each u16 id, u16 flags,
-u16 values, u32 each; u32 mask; u32 element size; u8 rank, u32 dimensions of the chunk; bytes raw; bytes stored.
+u16 values, u32 each; u32 mask; u32 element size; u8 rank, u32 dimensions of the chunk, u32 of
+its part inside the dataset; bytes raw; bytes stored.
 REPLIES: u32 count, then per case: u32 case number, u32 mask, bytes stored. Text and bytes carry a u32 length.
 """
+import os
 import struct
 import sys
 
@@ -254,11 +257,78 @@ def generate(path, seed, count, group):
             for fid, flags, values in filters:
                 fields.append(struct.pack(f"<HHH{len(values)}I", fid, flags, len(values), *values))
             fields.append(struct.pack("<II", mask, np.dtype(case.dtype).itemsize))
-            fields.append(struct.pack(f"<B{len(case.chunk)}I", len(case.chunk), *case.chunk))
+            fields.append(struct.pack(f"<B{2 * len(case.chunk)}I", len(case.chunk), *case.chunk, *case.chunk))
             out.append(b"".join(fields) + sized(raw) + sized(stored))
-    with open(path, "wb") as f:
-        f.write(struct.pack("<I", len(out)) + b"".join(out))
+    write(path, out)
     print(f"{len(out)} chunks of {count - skipped} datasets, {skipped} refused by libhdf5")
+
+
+def write(path, cases):
+    with open(path, "wb") as f:
+        f.write(struct.pack("<I", len(cases)) + b"".join(cases))
+
+
+def is_plain(t):
+    """Whether elements are plain bytes: no pointers into heaps."""
+    kind = t.get_class()
+    if kind == h5py.h5t.COMPOUND:
+        return all(is_plain(t.get_member_type(i)) for i in range(t.get_nmembers()))
+    if kind in (h5py.h5t.ARRAY, h5py.h5t.ENUM):
+        return is_plain(t.get_super())
+    return kind in (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.BITFIELD, h5py.h5t.OPAQUE) or (
+        kind == h5py.h5t.STRING and not t.is_variable_str())
+
+
+def corpus_chunks(ds, label):
+    """Yields up to four filtered chunks of a dataset as cases."""
+    plist = ds.get_create_plist()
+    t = ds.get_type()
+    if plist.get_layout() != h5py.h5d.CHUNKED or plist.get_nfilters() == 0 or not is_plain(t):
+        return
+    filters = [plist.get_filter(i)[:3] for i in range(plist.get_nfilters())]
+    chunk, shape = plist.get_chunk(), ds.get_space().get_simple_extent_dims()
+    total = ds.get_num_chunks()
+    for i in sorted({0, 1, total // 2, total - 1}):
+        if not 0 <= i < total:
+            continue
+        info = ds.get_chunk_info(i)
+        mask, stored = ds.read_direct_chunk(info.chunk_offset)
+        inside = tuple(min(c, n - o) for c, n, o in zip(chunk, shape, info.chunk_offset))
+        if min(inside) <= 0 or int(np.prod(chunk)) * t.get_size() > 1 << 26:
+            continue
+        raw = np.zeros(inside, f"V{t.get_size()}")
+        space = ds.get_space()
+        space.select_hyperslab(info.chunk_offset, inside)
+        ds.read(h5py.h5s.create_simple(inside), space, raw, mtype=t)
+        fields = [sized(f"{label} chunk {info.chunk_offset} {filters}".encode()), struct.pack("<H", len(filters))]
+        for fid, flags, values in filters:
+            fields.append(struct.pack(f"<HHH{len(values)}I", fid, flags, len(values), *values))
+        fields.append(struct.pack("<II", mask, t.get_size()))
+        fields.append(struct.pack(f"<B{2 * len(chunk)}I", len(chunk), *chunk, *inside))
+        yield b"".join(fields) + sized(raw.tobytes()) + sized(stored)
+
+
+def corpus(path, folder):
+    out, unread = [], 0
+    for parent, _, names in sorted(os.walk(folder)):
+        for name in sorted(names):
+            try:
+                file = h5py.File(os.path.join(parent, name))
+            except (OSError, ValueError, RuntimeError, KeyError):
+                continue
+            with file:
+                objects = []
+                try:
+                    file.visititems(lambda n, o: objects.append(n) if isinstance(o, h5py.Dataset) else None)
+                except Exception:
+                    pass
+                for n in objects:
+                    try:
+                        out.extend(corpus_chunks(h5py.h5d.open(file.id, n.encode()), f"{name}:{n}"))
+                    except Exception:
+                        unread += 1
+    write(path, out)
+    print(f"{len(out)} chunks, {unread} datasets that h5py does not read")
 
 
 def check(cases, replies, seed, count, group):
@@ -277,7 +347,7 @@ def check(cases, replies, seed, count, group):
         for _ in range(filters):
             at += 6 + 4 * struct.unpack_from("<HHH", data, at)[2]
         at += 8
-        at += 1 + 4 * data[at]
+        at += 1 + 8 * data[at]
         size = struct.unpack_from("<I", data, at)[0]
         raws[i] = (label, data[at + 4:at + 4 + size])
         at += 4 + size
@@ -340,6 +410,8 @@ def equal_enough(case, back, raw):
 def main():
     if sys.argv[1] == "generate":
         generate(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    elif sys.argv[1] == "corpus":
+        corpus(sys.argv[2], sys.argv[3])
     else:
         check(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6])
 

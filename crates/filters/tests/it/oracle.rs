@@ -56,6 +56,35 @@ fn both_ways(group: &str, count: usize) {
     );
 }
 
+#[test]
+fn filtered_chunks_of_the_corpus_decode_to_what_h5py_reads() {
+    let Some(corpus) = oracle::corpus().filter(|_| oracle::python_has("hdf5plugin")) else {
+        return oracle::skip("the corpus, and Python with h5py and hdf5plugin", 1);
+    };
+    let dir = oracle::temp_dir();
+    let path = dir.path().join("cases");
+    let made = oracle::run_python(Path::new(SCRIPT), [Path::new("corpus"), &path, &corpus], b"");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let cases = cases::read(&std::fs::read(&path).unwrap());
+    assert!(cases.len() >= 300, "only {} chunks", cases.len());
+    let mut scratch = Scratch::default();
+    let mut wrong = vec![];
+    for case in &cases {
+        // Compressors that nobody but their own library implements.
+        if case.specs.iter().any(|s| [32017, 32018, 32024, 32028].contains(&s.id)) {
+            continue;
+        }
+        let pipeline = Pipeline::new(&case.specs, &Registry::default()).unwrap();
+        let mut out = vec![0xA5; case.chunk_bytes()];
+        match pipeline.decode(&mut scratch, &case.stored, case.mask, &mut out) {
+            Ok(()) if case.cut(&out) == case.raw => {}
+            Ok(()) => wrong.push(format!("{}: other values than h5py reads", case.label)),
+            Err(e) => wrong.push(format!("{}: {e}", case.label)),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} chunks\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
 #[expect(clippy::disallowed_methods, reason = "test set-up")]
 fn write(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
