@@ -1,5 +1,6 @@
 //! Groups: as symbol tables, or as link messages.
 
+use super::dense;
 use super::index::btree_v1;
 use super::layout::{Blocks, Context, Places};
 use super::tree::{Link, Target, charset_of};
@@ -21,7 +22,12 @@ pub(crate) enum Style {
     SymbolTable,
     /// Link messages in the header.
     Compact,
+    /// Link messages in a fractal heap.
+    Dense,
 }
+
+/// Most links that stand in the header, and most attributes.
+pub(crate) const MOST_COMPACT: usize = 8;
 
 /// Chooses as libhdf5 does: symbol tables hold hard and soft links with ASCII names only.
 pub(crate) fn style(links: &BTreeMap<Vec<u8>, Link>, bound: Bound, track_order: bool) -> Style {
@@ -30,6 +36,8 @@ pub(crate) fn style(links: &BTreeMap<Vec<u8>, Link>, bound: Bound, track_order: 
     };
     if !bound.has_v2_headers() && !track_order && links.iter().all(plain) {
         Style::SymbolTable
+    } else if links.len() > MOST_COMPACT {
+        Style::Dense
     } else {
         Style::Compact
     }
@@ -44,11 +52,23 @@ pub(crate) fn build(
     blocks: &mut Blocks,
     object: &str,
 ) -> Result<()> {
-    if style == Style::SymbolTable {
-        places.symbol_table = Some(symbol_table(context, links, blocks, object)?);
+    match style {
+        Style::SymbolTable => places.symbol_table = Some(symbol_table(context, links, blocks, object)?),
+        Style::Compact => {}
+        Style::Dense => {
+            let mut items = Vec::with_capacity(links.len());
+            for (name, link) in links {
+                let body = link_body(context, name, link)?;
+                items.push(dense::Item { name: name.clone(), order: link.order, body });
+            }
+            places.links = dense::store(dense::Of::Links, items, context.track_order, blocks, object)?;
+        }
     }
     Ok(())
 }
+
+/// What a group that keeps its links elsewhere has in its header.
+static NONE: BTreeMap<Vec<u8>, Link> = BTreeMap::new();
 
 /// The messages of a group's header.
 pub(crate) fn messages(
@@ -66,7 +86,8 @@ pub(crate) fn messages(
         NewMessage::new(kind::LINK_INFO, info),
         NewMessage::new(kind::GROUP_INFO, message::group_info()).constant(),
     ];
-    for (name, link) in links {
+    let in_header = if style == Style::Compact { links.iter() } else { NONE.iter() };
+    for (name, link) in in_header {
         all.push(NewMessage::new(kind::LINK, link_body(context, name, link)?));
     }
     Ok(all)

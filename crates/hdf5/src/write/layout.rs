@@ -5,6 +5,7 @@
 //! their sizes do not depend on addresses. Then, in the same order, each object's other structures are built,
 //! and its header is encoded.
 
+use super::dense;
 use super::group;
 use super::index::{self, Choice};
 use super::tree::{Attribute, Dataset, Kind, Node, NodeId, Storage, Target, Tree, TypeUse, charset_of};
@@ -196,7 +197,11 @@ impl Context {
             },
             _ => None,
         };
-        Decided { group, dense_attributes: false, choice }
+        // Attributes in a heap need headers of version 2; one that fits no message needs a heap.
+        let large = |a: &Attribute| a.data.len() + a.name.len() > MOST_BODY - 1024;
+        let dense_attributes = self.header_version() > 1
+            && (node.attributes.len() > group::MOST_COMPACT || node.attributes.iter().any(large));
+        Decided { group, dense_attributes, choice }
     }
 
     /// Places as wide as the real ones.
@@ -225,6 +230,15 @@ impl Context {
             }
             _ => {}
         }
+        if decided.dense_attributes {
+            let mut items = Vec::with_capacity(node.attributes.len());
+            for a in &node.attributes {
+                let body = self.attribute_body(a)?;
+                items.push(dense::Item { name: a.name.clone(), order: u64::from(a.order), body });
+            }
+            let of = dense::Of::Attributes;
+            places.attributes = dense::store(of, items, self.track_order, blocks, &node.path)?;
+        }
         Ok(places)
     }
 
@@ -252,12 +266,17 @@ impl Context {
             w.u8(0).u32(node.links);
             messages.push(NewMessage::new(kind::REFERENCE_COUNT, w.finish()));
         }
+        let attribute_order = (version > 1 && self.track_order).then_some(true);
+        if decided.dense_attributes || (attribute_order.is_some() && !node.attributes.is_empty()) {
+            let next = u16::try_from(node.attributes.len()).unwrap_or(u16::MAX);
+            let body = message::attribute_info(places.attributes, attribute_order, next);
+            messages.push(NewMessage::new(kind::ATTRIBUTE_INFO, body));
+        }
         if !decided.dense_attributes {
             for a in &node.attributes {
                 messages.push(self.attribute_message(a)?);
             }
         }
-        let attribute_order = (version > 1 && self.track_order).then_some(true);
         Ok(NewHeader { version, links: node.links, attribute_order, messages })
     }
 

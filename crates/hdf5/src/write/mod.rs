@@ -8,6 +8,7 @@
 mod chunks;
 mod contiguous;
 mod dataset;
+mod dense;
 mod element;
 mod encode;
 mod filters;

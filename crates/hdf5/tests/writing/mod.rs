@@ -1,5 +1,7 @@
 //! What is written here, libhdf5 must read: h5py (2.0) and h5dump (1.10) are the oracles.
 
+mod dense;
+mod indexes;
 mod pack_body;
 mod small_files;
 
