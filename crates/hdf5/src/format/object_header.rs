@@ -211,6 +211,9 @@ pub fn parse_chunk(
         }
         let kind = MessageKind::from_id(id);
         check_flags(&r, kind, flags)?;
+        if kind == MessageKind::ReferenceCount && prefix.version == 1 {
+            return Err(r.corrupt("a reference count message in a version 1 header"));
+        }
         if prefix.version == 1 && len & 7 != 0 {
             return Err(r.corrupt(format_args!("length {len} is no multiple of 8")));
         }

@@ -21,7 +21,9 @@ impl<'s> LocalHeap<'s> {
         let sizes = space.sizes();
         let head = space.read(address, LocalHeapHeader::len(sizes), "local heap")?;
         let header = LocalHeapHeader::parse(&head, head.offset(), sizes).map_err(|e| space.locate(e))?;
-        Ok(Self { space, data: space.read(header.data, header.size, "local heap data")? })
+        let data = space.read(header.data, header.size, "local heap data")?;
+        header.check_free_list(&data, data.offset(), sizes).map_err(|e| space.locate(e))?;
+        Ok(Self { space, data })
     }
 
     /// The text that begins at `offset`, without its NUL.

@@ -48,6 +48,9 @@ impl<'s> Group<'s> {
 
     fn link(&self, entry: &SymbolEntry) -> Result<Link> {
         let name = self.heap.text(entry.name)?.to_vec();
+        if name.is_empty() {
+            return Err(self.space.corrupt("symbol table entry: an empty name", self.space.base()));
+        }
         let target = match (entry.cached, entry.header) {
             (Cached::SoftLink(offset), _) => LinkTarget::Soft(self.heap.text(offset.into())?.to_vec()),
             (_, Some(header)) => LinkTarget::Hard(header),

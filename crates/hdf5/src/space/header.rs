@@ -67,6 +67,10 @@ impl StoredHeader {
         let chunk = first.get(..usize::try_from(total).unwrap_or(usize::MAX)).unwrap_or(&first);
         let skip = usize::try_from(header.prefix.len).unwrap_or(usize::MAX);
         header.add_chunk(space, chunk, skip, at, &mut waiting)?;
+        // A version 1 prefix may count more messages than there are (old libraries did), but not fewer.
+        if header.prefix.messages.is_some_and(|n| header.messages.len() > usize::from(n)) {
+            return Err(space.corrupt("object header: more messages than it says", at));
+        }
         while let Some((address, len)) = waiting.pop_front() {
             let chunk = space.read(address, len, "object header continuation")?;
             visits.enter(chunk.offset(), len, "object header continuation").map_err(|e| space.locate(e))?;
@@ -98,7 +102,7 @@ impl StoredHeader {
                 MessageKind::Continuation => {
                     waiting.push_back(file::continuation(body, offset, space.sizes())?);
                 }
-                MessageKind::ReferenceCount if self.prefix.version == 2 => {
+                MessageKind::ReferenceCount => {
                     links = Some(file::reference_count(body, offset)?);
                 }
                 _ => {}

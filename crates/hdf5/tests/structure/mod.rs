@@ -1,4 +1,5 @@
 //! Structures: what superblocks, headers, heaps, groups and attributes say, against what libhdf5 says.
 
 mod corpus;
+mod generated;
 mod walker;

@@ -296,7 +296,11 @@ fn enumeration(r: &mut FieldReader<'_>, count: u32, size: u32, version: u8, dept
     }
     let mut names = Vec::new();
     for _ in 0..count {
-        names.push(name(r, version)?);
+        let name = name(r, version)?;
+        if name.is_empty() {
+            return Err(r.corrupt("an enumeration member without a name"));
+        }
+        names.push(name);
     }
     let width = usize::try_from(size).unwrap_or(usize::MAX);
     let mut members = Vec::with_capacity(names.len());
