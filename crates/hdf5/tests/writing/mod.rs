@@ -1,14 +1,18 @@
 //! What is written here, libhdf5 must read: h5py (2.0) and h5dump (1.10) are the oracles.
 
+mod crash;
 mod dense;
+mod filters;
 mod indexes;
+mod once;
 mod pack_body;
 mod small_files;
+mod types;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tensilo_core::io::SystemDisk;
-use tensilo_hdf5::write::{FileWriter, WriteOptions};
+use tensilo_hdf5::write::{FileWriter, Filters, WriteOptions};
 use tensilo_testkit::oracle;
 
 /// Writes a file and returns its bytes.

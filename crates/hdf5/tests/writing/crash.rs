@@ -1,0 +1,87 @@
+//! What a crash, a full disk or a failing device leaves: no file under the final name, or the whole one.
+
+use std::path::Path;
+use std::sync::Arc;
+use tensilo_core::io::Disk;
+use tensilo_core::threads::Threads;
+use tensilo_core::{ErrorKind, Result};
+use tensilo_hdf5::write::{Bound, FileWriter, Filters, WriteOptions};
+use tensilo_testkit::disk_log::{ModelDisk, Options, RecordingDisk, check_all, every_fault};
+
+fn write(disk: Arc<dyn Disk>, bound: Bound) -> Result<()> {
+    let options = WriteOptions::default().bound(bound).threads(Threads::ONE).user_block(512);
+    let mut w = FileWriter::create(disk, "/a.h5", options)?;
+    w.attribute("/", "name", "crash")?;
+    w.write_user_block(0, b"user")?;
+    let values: Vec<u32> = (0..3000).collect();
+    w.dataset("g/plain").write(&values)?;
+    w.dataset("g/chunked").chunk(&[500]).filters(Filters::new().shuffle().deflate(1)).write(&values)?;
+    // Large enough to leave by itself.
+    w.dataset("large").write(&vec![7_u8; 300_000])?;
+    w.finish().map(|_| ())
+}
+
+fn whole(bound: Bound) -> Vec<u8> {
+    let disk = ModelDisk::new();
+    write(Arc::new(disk.clone()), bound).expect("written");
+    disk.bytes("/a.h5").expect("the file")
+}
+
+#[test]
+fn a_crash_at_any_point_leaves_nothing_or_the_whole_file_under_the_name() {
+    for bound in [Bound::Earliest, Bound::V110] {
+        let expected = whole(bound);
+        let disk = RecordingDisk::new();
+        write(Arc::new(disk.clone()), bound).expect("written");
+        disk.mark("finished");
+        let counts =
+            check_all(&disk.log(), &Options::default(), |state| match state.bytes(Path::new("/a.h5")) {
+                None if state.passed("finished") => Err("finished, but gone".into()),
+                Some(bytes) if bytes != expected => Err("not the whole file".into()),
+                _ => Ok(()),
+            });
+        assert!(counts.states > 20 && counts.skipped == 0, "{counts}");
+    }
+}
+
+#[test]
+fn every_failing_operation_is_reported_and_leaves_no_file() {
+    let expected = whole(Bound::V110);
+    let struck = every_fault(
+        ModelDisk::new,
+        |disk| write(disk, Bound::V110),
+        |disk, fault, result| match (result, disk.bytes("/a.h5")) {
+            (Ok(()), Some(bytes)) => assert!(bytes == expected, "{fault:?}"),
+            (Ok(()), None) => panic!("{fault:?}: finished, but no file"),
+            (Err(_), None) => {}
+            // A disk that refuses everything from here on also refuses to take the name back.
+            (Err(_), Some(bytes)) => assert!(fault.lasting && bytes == expected, "{fault:?}"),
+        },
+    );
+    assert!(struck > 20, "{struck} faults struck");
+}
+
+#[test]
+fn a_file_in_the_way_is_not_overwritten_unless_told_to() {
+    let disk = ModelDisk::new();
+    disk.put("/a.h5", b"old".to_vec());
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let e = write(shared.clone(), Bound::Earliest).expect_err("in the way");
+    assert_eq!(e.kind(), ErrorKind::AlreadyExists);
+    assert_eq!(disk.bytes("/a.h5").expect("the old file"), b"old");
+    let mut w = FileWriter::create(shared, "/a.h5", WriteOptions::default()).expect("a new file");
+    w.dataset("x").write(&[1_u8]).expect("dataset");
+    w.finish_replacing().expect("replaced");
+    assert_eq!(&disk.bytes("/a.h5").expect("the new file")[1..4], b"HDF");
+    assert_eq!(disk.image().files().len(), 1, "no temporary file is left");
+}
+
+#[test]
+fn a_dropped_writer_leaves_no_file() {
+    let disk = ModelDisk::new();
+    let mut w =
+        FileWriter::create(Arc::new(disk.clone()), "/a.h5", WriteOptions::default()).expect("a new file");
+    w.dataset("x").write(&vec![1_u8; 2 << 20]).expect("dataset");
+    drop(w);
+    assert!(disk.image().files().is_empty());
+}
