@@ -10,14 +10,23 @@
 //! *master* the file that names them; a *tile* is some consecutive scans of one detector pixel; *excluded* pixels are
 //! the nonzero ones of the detector's mask; *raw* values are the source's, *working* values have exclusions cleared.
 
+pub mod container;
 pub mod digest;
 pub mod format;
 pub mod geometry;
 pub mod identity;
+pub mod leftovers;
+mod ordered;
 pub mod plan;
 pub mod profile;
+#[cfg(packread)]
+pub mod read;
+pub mod receipt;
 pub mod sha_pair;
 pub mod source;
+mod strip;
+mod unpack;
+pub mod verify;
 
 pub use digest::Sha256Sum;
 pub use geometry::{Cut, Geometry};

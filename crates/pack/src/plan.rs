@@ -115,8 +115,15 @@ pub fn plan(
 ) -> Result<Plan> {
     options.backend.require()?;
     inspection.check_consistency()?;
+    if inspection.source_dtype != "uint16" {
+        return Err(Error::unsupported(format!(
+            "the source is {}; the lossless pack v1 takes uint16",
+            inspection.source_dtype
+        ))
+        .in_file(&inspection.members[0].path));
+    }
     let sizes = Sizes::new(inspection, options.profile)?;
-    let peak = sizes.transient(inspection)?;
+    let peak = sizes.transient(inspection.prepared_index_bytes, inspection.maximum_compressed_block_bytes)?;
     if peak > options.memory {
         return Err(Error::new(
             ErrorKind::InsufficientMemory,
@@ -219,7 +226,7 @@ impl Sizes {
     }
 
     /// Memory of one worker and two passes.
-    fn transient(&self, inspection: &Inspection) -> Result<u64> {
+    pub(crate) fn transient(&self, prepared_index_bytes: u64, maximum_block: u64) -> Result<u64> {
         let tiles = u64::from(self.cut.tiles());
         let words = match self.profile {
             Profile::ExactUint8BitPacked => 0,
@@ -232,8 +239,8 @@ impl Sizes {
             self.payload,
             self.header,
             self.tile_buffers()?,
-            inspection.prepared_index_bytes,
-            inspection.maximum_compressed_block_bytes,
+            prepared_index_bytes,
+            maximum_block,
             UNSHUFFLE_SCRATCH,
         ])
     }

@@ -16,6 +16,7 @@ fn inspection(shape: [u64; 4], excluded: Vec<u32>) -> Inspection {
         source_identity: identity::source_identity(None, &[member.sha256]),
         members: vec![member],
         geometry,
+        source_dtype: "uint16",
         frames: vec![geometry.scans()],
         prepared_index_bytes: 0,
         maximum_compressed_block_bytes: 0,
@@ -25,6 +26,7 @@ fn inspection(shape: [u64; 4], excluded: Vec<u32>) -> Inspection {
         excluded,
         calibration: Calibration::default(),
         index_files: Vec::new(),
+        leftovers: Default::default(),
     }
 }
 

@@ -3,4 +3,9 @@
 pub mod authentication;
 pub mod calibration;
 pub mod catalog;
+pub(crate) mod family;
 pub mod inspect;
+pub(crate) mod mask;
+pub(crate) mod member;
+pub(crate) mod prepare;
+pub mod qh5_index;

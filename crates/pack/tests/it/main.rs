@@ -1,0 +1,4 @@
+//! Tests of packing against the ground-truth fixtures and against independent slow code.
+
+mod fixtures;
+mod verifying;
