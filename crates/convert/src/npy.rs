@@ -1,0 +1,225 @@
+//! NumPy's `.npy` files: a header that is a Python literal, then the elements in C order.
+//!
+//! Source of the facts: NumPy's documentation, `numpy.lib.format`.
+
+use std::path::Path;
+use std::sync::Arc;
+use tensilo_core::io::{ByteSource, Disk, FileSource, Staged};
+use tensilo_core::{Error, Result};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// A header longer than this is no header of ours or of NumPy's.
+const HEADER_MAX: u64 = 1 << 20;
+
+/// The header of a file with elements of NumPy type `descr` (such as `<f4`) and this shape.
+///
+/// ```
+/// let header = tensilo_convert::npy::header("<u2", &[2, 3]);
+/// assert_eq!(header.len() % 64, 0);
+/// ```
+pub fn header(descr: &str, shape: &[u64]) -> Vec<u8> {
+    let dims: String = shape.iter().map(|d| format!("{d}, ")).collect();
+    let dims =
+        if shape.len() == 1 { dims.trim_end().to_owned() } else { dims.trim_end_matches(", ").to_owned() };
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}");
+    let padding = 63 - (10 + text.len()) % 64;
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&[1, 0]);
+    out.extend_from_slice(&((text.len() + padding + 1) as u16).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+    out.resize(out.len() + padding, b' ');
+    out.push(b'\n');
+    out
+}
+
+/// An open `.npy` file in C order.
+#[derive(Debug, Clone)]
+pub struct NpyFile {
+    source: Arc<dyn ByteSource>,
+    descr: String,
+    shape: Vec<u64>,
+    data: u64,
+    item: u64,
+}
+
+impl NpyFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` for what is no `.npy` file or ends early; `Unsupported` for Fortran order, structured or
+    /// object types.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::from_source(Arc::new(FileSource::open(path)?)).map_err(|e| e.in_file(path))
+    }
+
+    /// Opens a file held by a source.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_source(source: Arc<dyn ByteSource>) -> Result<Self> {
+        let mut head = [0; 12];
+        let n = source.len().min(12) as usize;
+        source.read_at(0, &mut head[..n])?;
+        if n < 12 || head[..6] != *MAGIC {
+            return Err(Error::corrupt("no .npy file: it begins otherwise"));
+        }
+        let (start, len) = match head[6] {
+            1 => (10, u64::from(u16::from_le_bytes([head[8], head[9]]))),
+            2 | 3 => (12, u64::from(u32::from_le_bytes([head[8], head[9], head[10], head[11]]))),
+            v => return Err(Error::unsupported(format!(".npy version {v}")).at(6)),
+        };
+        if len > HEADER_MAX || start + len > source.len() {
+            return Err(Error::corrupt(format!("a header of {len} bytes does not fit the file")).at(8));
+        }
+        let mut text = vec![0; len as usize];
+        source.read_at(start, &mut text)?;
+        let text = String::from_utf8(text).map_err(|_| Error::corrupt("the header is no text").at(start))?;
+        let (descr, fortran, shape) =
+            parse(&text).ok_or_else(|| Error::corrupt("the header cannot be read").at(start))?;
+        if fortran && shape.iter().filter(|d| **d > 1).count() > 1 {
+            return Err(
+                Error::unsupported("the array is in Fortran order").hint("save numpy.ascontiguousarray(a)")
+            );
+        }
+        let item =
+            item_size(&descr).ok_or_else(|| Error::unsupported(format!("elements of type {descr}")))?;
+        let data = start + len;
+        let bytes = shape.iter().try_fold(item, |n, d| n.checked_mul(*d)).and_then(|n| n.checked_add(data));
+        if bytes.is_none_or(|end| end > source.len()) {
+            return Err(
+                Error::corrupt(format!("shape {shape:?} of {descr} passes the end of the file")).at(data)
+            );
+        }
+        Ok(Self { source, descr, shape, data, item })
+    }
+
+    /// NumPy type string: `<f4`.
+    pub fn descr(&self) -> &str {
+        &self.descr
+    }
+
+    /// Extents, slowest first.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Bytes of one element.
+    pub fn item_size(&self) -> u64 {
+        self.item
+    }
+
+    /// Fills `out` from element `first` on.
+    ///
+    /// # Errors
+    /// `Corrupt` past the end; `Io`.
+    pub fn read_at(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let at = first.checked_mul(self.item).and_then(|n| n.checked_add(self.data));
+        self.source.read_at(at.ok_or_else(|| Error::invalid("element number passes 2^64"))?, out)
+    }
+}
+
+fn item_size(descr: &str) -> Option<u64> {
+    let kind = descr.get(1..2)?;
+    let size: u64 = descr.get(2..)?.parse().ok()?;
+    (descr.starts_with(['<', '|', '>', '=']) && "biufcSV".contains(kind)).then_some(size)
+}
+
+/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
+fn parse(text: &str) -> Option<(String, bool, Vec<u64>)> {
+    let after = |key: &str| {
+        let at = text.find(&format!("'{key}'"))?;
+        Some(text.get(at..)?.split_once(':')?.1.trim_start())
+    };
+    let descr = after("descr")?.strip_prefix('\'')?.split_once('\'')?.0.to_owned();
+    let order = after("fortran_order")?;
+    let fortran =
+        if order.starts_with("True") { true } else { order.starts_with("False").then_some(false)? };
+    let shape = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
+    let shape = shape
+        .split(',')
+        .map(str::trim)
+        .filter(|d| !d.is_empty())
+        .map(|d| d.parse().ok())
+        .collect::<Option<_>>()?;
+    Some((descr, fortran, shape))
+}
+
+/// A `.npy` file being written front to back under a temporary name.
+#[derive(Debug)]
+pub struct NpyWriter {
+    staged: Staged,
+    at: u64,
+    end: u64,
+}
+
+impl NpyWriter {
+    /// Starts a file for an array of this type and shape.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the array passes 2^64 bytes; `Io`.
+    pub fn create(disk: Arc<dyn Disk>, path: impl AsRef<Path>, descr: &str, shape: &[u64]) -> Result<Self> {
+        let head = header(descr, shape);
+        let item = item_size(descr).ok_or_else(|| Error::unsupported(format!("elements of type {descr}")))?;
+        let end = shape
+            .iter()
+            .try_fold(item, |n, d| n.checked_mul(*d))
+            .and_then(|n| n.checked_add(head.len() as u64))
+            .ok_or_else(|| Error::invalid("the array passes 2^64 bytes"))?;
+        let staged = Staged::create(disk, path)?;
+        staged.write_at(0, &head)?;
+        Ok(Self { staged, at: head.len() as u64, end })
+    }
+
+    /// Appends elements' bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` past the array's end; `InsufficientDisk`; `Io`.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() as u64 > self.end - self.at {
+            return Err(Error::invalid("more elements than the shape holds"));
+        }
+        self.staged.write_at(self.at, bytes)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes the file durable and gives it its name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when elements are missing; `AlreadyExists` unless `replace`; `Io`.
+    pub fn finish(self, replace: bool) -> Result<()> {
+        if self.at != self.end {
+            return Err(Error::invalid(format!("{} bytes of the array are missing", self.end - self.at)));
+        }
+        if replace { self.staged.publish_replace() } else { self.staged.publish_no_replace() }.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tensilo_core::io::MemorySource;
+
+    #[test]
+    fn headers_lead_back_to_type_and_shape() {
+        for shape in [vec![], vec![5], vec![2, 3, 0]] {
+            let mut bytes = header("<f8", &shape);
+            bytes.extend(vec![0; 8 * shape.iter().product::<u64>() as usize]);
+            let file = NpyFile::from_source(Arc::new(MemorySource::new(bytes.clone()))).unwrap();
+            assert_eq!((file.descr(), file.shape()), ("<f8", &shape[..]));
+            if bytes.len() > 64 * bytes.len().div_ceil(64) - 8 && !shape.contains(&0) {
+                bytes.pop();
+                assert!(NpyFile::from_source(Arc::new(MemorySource::new(bytes))).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_npy_file_is_refused() {
+        for bytes in [&b""[..], b"\x93NUMPY", b"\x93NUMPY\x01\x00\xff\xff{}", b"\x93NUMPY\x01\x00\x02\x00{}"]
+        {
+            assert!(NpyFile::from_source(Arc::new(MemorySource::new(bytes))).is_err());
+        }
+    }
+}
