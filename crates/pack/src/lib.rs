@@ -19,6 +19,7 @@ pub mod leftovers;
 mod ordered;
 pub mod plan;
 pub mod profile;
+pub mod read;
 #[cfg(packread)]
 pub mod read;
 pub mod receipt;
