@@ -20,8 +20,6 @@ mod ordered;
 pub mod plan;
 pub mod profile;
 pub mod read;
-#[cfg(packread)]
-pub mod read;
 pub mod receipt;
 pub mod sha_pair;
 pub mod source;
