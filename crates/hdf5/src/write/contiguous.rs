@@ -21,6 +21,7 @@ pub struct ContiguousWriter<'w, 'f> {
 
 impl<'w, 'f> ContiguousWriter<'w, 'f> {
     pub(crate) fn new(writer: &'w mut FileWriter<'f>, described: Described) -> Result<Self> {
+        described.check_fixed()?;
         let size = described.elements * described.element_size();
         let address = if size == 0 { None } else { Some(writer.out.allocate(size)?) };
         Ok(Self { writer, described: Some(described), address, size, written: 0 })

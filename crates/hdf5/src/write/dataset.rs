@@ -83,6 +83,16 @@ impl Described {
         u64::from(self.datatype.datatype.size)
     }
 
+    /// Checks that the extents are the maximum: raw data in one piece cannot grow.
+    pub(crate) fn check_fixed(&self) -> Result<()> {
+        match &self.dataspace {
+            Dataspace::Simple { dims, max } if dims.iter().zip(max).any(|(d, m)| *m != Some(*d)) => {
+                Err(Error::invalid("only chunked datasets can grow").in_object(self.shown()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// One element of padding.
     pub(crate) fn padding(&self) -> Vec<u8> {
         match &self.fill.value {
@@ -200,7 +210,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         self
     }
 
-    fn describe(self) -> Result<(&'w mut FileWriter<'f>, Described)> {
+    pub(crate) fn describe(self) -> Result<(&'w mut FileWriter<'f>, Described)> {
         let path = self.path.clone();
         let shown = String::from_utf8_lossy(&path).into_owned();
         self.described().map_err(|e| e.in_object(shown))
@@ -242,7 +252,8 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         let bound = self.writer.options.bound;
         match &self.chunk {
             Some(chunk) => check_chunks(chunk, &dataspace, element_size, bound)?,
-            None => check_unchunked(&dataspace, &filters)?,
+            None if filters.is_empty() => {}
+            None => return Err(Error::invalid("only chunked datasets have filters")),
         }
         if self.compact && self.chunk.is_some() {
             return Err(Error::invalid("a compact dataset has no chunks"));
@@ -298,6 +309,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
                 .in_object(d.shown()));
         }
         if d.compact {
+            d.check_fixed()?;
             return writer.add_dataset(d, Storage::Compact(data.to_vec()), data.len() as u64);
         }
         if d.chunk.is_some() {
@@ -370,6 +382,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         if d.chunk.is_some() {
             return ChunkWriter::new(writer, d)?.finish().map(|_| ());
         }
+        d.check_fixed()?;
         if d.compact {
             let mut data = Vec::new();
             super::split::fill_with(&mut data, &d.padding(), (d.elements * d.element_size()) as usize);
@@ -426,18 +439,6 @@ fn check_chunks(chunk: &[u64], space: &Dataspace, element_size: u64, bound: Boun
             "chunks {chunk:?} of elements of {element_size} bytes reach 4 GiB, which the bound {bound} cannot hold"
         ))),
     }
-}
-
-fn check_unchunked(space: &Dataspace, filters: &[FilterSpec]) -> Result<()> {
-    if !filters.is_empty() {
-        return Err(Error::invalid("only chunked datasets have filters"));
-    }
-    if let Dataspace::Simple { dims, max } = space
-        && dims.iter().zip(max).any(|(d, m)| *m != Some(*d))
-    {
-        return Err(Error::invalid("only chunked datasets can grow"));
-    }
-    Ok(())
 }
 
 impl FileWriter<'_> {

@@ -19,6 +19,9 @@ pub(crate) trait Source: Sync {
     fn is_plain(&self, i: usize) -> bool;
 }
 
+/// Takes encoded chunks in order: number, bytes, filter mask.
+pub(crate) type Sink<'s> = dyn FnMut(usize, &[u8], u32) -> Result<()> + Send + 's;
+
 /// How chunks are encoded, which every worker knows.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoder<'e> {
@@ -32,7 +35,7 @@ pub(crate) struct Encoder<'e> {
 struct Line<'s> {
     next: usize,
     waiting: BTreeMap<usize, (Vec<u8>, u32)>,
-    sink: &'s mut (dyn FnMut(usize, &[u8], u32) -> Result<()> + Send),
+    sink: &'s mut Sink<'s>,
     /// The lowest chunk that failed; those behind it are not run, those before it are.
     failed: Option<usize>,
 }
@@ -55,7 +58,7 @@ impl Encoder<'_> {
         monitor: &dyn Monitor,
         count: usize,
         source: &dyn Source,
-        sink: &mut (dyn FnMut(usize, &[u8], u32) -> Result<()> + Send),
+        sink: &mut Sink<'_>,
     ) -> Result<()> {
         let chunk_bytes = self.info.chunk_dims.iter().product::<u64>() * self.info.element_size as u64;
         let total = chunk_bytes.saturating_mul(count as u64);

@@ -6,13 +6,14 @@
 //! and its header is encoded.
 
 use super::dense;
+use super::external_data::ExternalData;
 use super::group;
 use super::index::{self, Choice};
 use super::tree::{Attribute, Dataset, Kind, Node, NodeId, Storage, Target, Tree, TypeUse, charset_of};
 use crate::format::Address;
-use crate::format::encode::Bound;
 use crate::format::encode::object_header::{MOST_BODY, NewHeader, NewMessage, SHARED, kind};
-use crate::format::encode::symbol_table::{Cache, Entry};
+use crate::format::encode::symbol_table::{Cache, Entry, LocalHeap};
+use crate::format::encode::{Bound, UNDEFINED};
 use crate::format::message::data_layout::DataLayout;
 use crate::format::message::encode as message;
 use crate::format::message::encode::{Dense, NewAttribute};
@@ -92,6 +93,8 @@ pub(crate) struct Places {
     pub(crate) links: Dense,
     pub(crate) attributes: Dense,
     pub(crate) index: Option<Address>,
+    /// Heap of the names of external files.
+    pub(crate) external: Option<Address>,
 }
 
 /// What is decided about an object before any address is known.
@@ -122,7 +125,7 @@ pub(crate) fn layout(tree: &Tree, bound: Bound, track_order: bool, start: u64) -
         let node = tree.node(*id);
         let decision = context.decide(node);
         let header = context.header(node, &decision, &context.placeholder(node)).map_err(in_node(node))?;
-        let len = if node.pinned.is_some() { header.continuation_len() } else { header.len() };
+        let len = if node.pinned.is_some() { header.continuation_size() } else { header.size() };
         let body = blocks.allocate(len)?;
         context.headers[id.0] = node.pinned.unwrap_or(body);
         bodies.push(body);
@@ -228,6 +231,14 @@ impl Context {
                     places.index = index::build(chunks, &d.dataspace, choice, blocks, &node.path)?;
                 }
             }
+            (Kind::Dataset(d), _, None) => {
+                if let Storage::External { pieces, .. } = &d.storage {
+                    let heap = external_names(pieces).0;
+                    let address = blocks.allocate(heap.len())?;
+                    blocks.place(address, "local heap", &node.path, heap.encode(address));
+                    places.external = Some(address);
+                }
+            }
             _ => {}
         }
         if decided.dense_attributes {
@@ -289,6 +300,10 @@ impl Context {
             (Storage::Chunked(chunks), Some(choice)) => {
                 DataLayout::Chunked(index::layout_of(chunks, choice, places.index))
             }
+            (Storage::Virtual(heap), _) => {
+                DataLayout::Virtual { heap: Some(heap.collection), index: heap.index }
+            }
+            (Storage::External { size, .. }, _) => DataLayout::Contiguous { address: None, size: *size },
             (Storage::Chunked(_), None) => return Err(Error::invalid("no chunk index was chosen")),
         };
         let mut messages = vec![
@@ -301,6 +316,11 @@ impl Context {
             messages.push(NewMessage::new(kind::FILTERS, body).constant());
         }
         messages.push(NewMessage::new(kind::LAYOUT, message::layout(&layout)?));
+        if let Storage::External { pieces, .. } = &d.storage {
+            let pieces: Vec<_> = external_names(pieces).1;
+            let heap = places.external.unwrap_or(Address(0));
+            messages.push(NewMessage::new(kind::EXTERNAL_FILES, message::external_files(heap, &pieces)));
+        }
         Ok(messages)
     }
 
@@ -350,6 +370,16 @@ impl Context {
         m.order = a.order;
         Ok(m)
     }
+}
+
+/// The heap of the files' names, and for each piece the heap offset of its name, its offset and its size.
+fn external_names(pieces: &[ExternalData]) -> (LocalHeap, Vec<(u64, u64, u64)>) {
+    let mut heap = LocalHeap::default();
+    let slots = pieces
+        .iter()
+        .map(|p| (heap.add(p.file.as_bytes()), p.offset, p.bytes.unwrap_or(UNDEFINED)))
+        .collect();
+    (heap, slots)
 }
 
 /// Version of object headers: tracking the order of attributes needs version 2.

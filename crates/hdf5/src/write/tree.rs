@@ -2,6 +2,8 @@
 //!
 //! Raw data is on the disk already when an object enters the tree; what is here becomes metadata at the end.
 
+use super::external_data::ExternalData;
+use super::heap::HeapId;
 use super::index::Chunks;
 use crate::format::Address;
 use crate::format::datatype::{CharacterSet, Datatype};
@@ -56,8 +58,17 @@ pub(crate) struct Attribute {
 #[derive(Debug, Clone)]
 pub(crate) enum Storage {
     Compact(Vec<u8>),
-    Contiguous { address: Option<Address>, size: u64 },
+    Contiguous {
+        address: Option<Address>,
+        size: u64,
+    },
     Chunked(Chunks),
+    /// The list of sources, in a global heap.
+    Virtual(HeapId),
+    External {
+        pieces: Vec<ExternalData>,
+        size: u64,
+    },
 }
 
 /// A dataset.

@@ -5,16 +5,19 @@ use super::heap::{GlobalHeap, HeapId};
 use super::layout::{self, Layout};
 use super::options::WriteOptions;
 use super::out::{Out, Target as OutTarget};
+use super::scales::Scales;
 use super::tree::{Attribute, Kind, NodeId, Target, Tree, TypeUse};
 use super::value::{Data, Value, item_size};
 use crate::format::Address;
 use crate::format::datatype::Datatype;
 use crate::format::encode::object_header::NewHeader;
+use crate::format::encode::selection::Region;
 use crate::format::encode::superblock::NewSuperblock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tensilo_core::io::{Disk, DiskFile, Fingerprint, Staged};
+use tensilo_core::wire::FieldWriter;
 use tensilo_core::{Error, Progress, Result};
 
 /// A finished file.
@@ -55,6 +58,7 @@ pub struct FileWriter<'f> {
     pub(crate) out: Out<'f>,
     pub(crate) tree: Tree,
     pub(crate) options: WriteOptions,
+    pub(crate) scales: Scales,
     heap: GlobalHeap,
     path: Option<PathBuf>,
 }
@@ -85,7 +89,7 @@ impl<'f> FileWriter<'f> {
 
     fn begin(target: OutTarget<'f>, options: WriteOptions, path: Option<PathBuf>) -> Self {
         let out = Out::new(target, options.user_block, NewSuperblock::len(options.bound));
-        Self { out, tree: Tree::new(), options, heap: GlobalHeap::default(), path }
+        Self { out, tree: Tree::new(), options, scales: Scales::default(), heap: GlobalHeap::default(), path }
     }
 
     fn in_file(&self, e: Error) -> Error {
@@ -270,14 +274,35 @@ impl<'f> FileWriter<'f> {
     /// `NotFound` when the object was not made yet.
     pub fn reference(&mut self, object: impl AsRef<[u8]>) -> Result<Address> {
         let id = self.tree.find(object.as_ref()).map_err(|e| self.in_file(e))?;
+        self.pin(id)
+    }
+
+    /// Fixes the address of an object's header.
+    pub(crate) fn pin(&mut self, id: NodeId) -> Result<Address> {
         if let Some(address) = self.tree.node(id).pinned {
             return Ok(address);
         }
         let track = self.options.track_order;
         let version = layout::header_version(self.options.bound, track);
-        let address = self.out.allocate(NewHeader::pinned_len(version, track))?;
+        let address = self.out.allocate(NewHeader::pinned_size(version, track))?;
         self.tree.node_mut(id).pinned = Some(address);
         Ok(address)
+    }
+
+    /// A reference to a part of a dataset, of the kind of HDF5 1.0 to 1.10: the 12 bytes of an element.
+    ///
+    /// # Errors
+    /// As [`reference`](Self::reference), and `Unsupported` for selections that the bound's releases cannot read.
+    pub fn region_reference(&mut self, dataset: impl AsRef<[u8]>, region: &Region) -> Result<[u8; 12]> {
+        let address = self.reference(dataset)?;
+        let mut w = FieldWriter::new();
+        w.u64(address.0);
+        region.encode(&mut w, self.options.bound)?;
+        let id = self.heap_object(w.as_slice())?;
+        let mut element = [0; 12];
+        element[..8].copy_from_slice(&id.collection.0.to_le_bytes());
+        element[8..].copy_from_slice(&id.index.to_le_bytes());
+        Ok(element)
     }
 
     /// Writes bytes of the user block.
@@ -324,6 +349,7 @@ impl<'f> FileWriter<'f> {
         if self.out.is_broken() {
             return Err(Error::invalid("a write to this file failed or a dataset was left unfinished"));
         }
+        self.write_scales()?;
         self.heap.flush(&mut self.out)?;
         let layout =
             layout::layout(&self.tree, self.options.bound, self.options.track_order, self.out.end())?;

@@ -6,6 +6,7 @@ mod filters;
 mod indexes;
 mod once;
 mod pack_body;
+mod references;
 mod small_files;
 mod types;
 

@@ -48,8 +48,8 @@ impl Shape {
     pub fn levels(&self, records: u64) -> Vec<Level> {
         let room = self.node_size as usize - NODE_OVERHEAD;
         let leaf = (room / self.record_size) as u64;
-        let mut levels = vec![Level { most: leaf, most_below: leaf, width: 0 }];
-        let mut top = levels[0];
+        let mut top = Level { most: leaf, most_below: leaf, width: 0 };
+        let mut levels = vec![top];
         while top.most_below < records {
             let pointer = self.pointer_size(leaf, top);
             let most = ((room - pointer) / (self.record_size + pointer)) as u64;

@@ -14,6 +14,7 @@ pub mod fixed_array;
 pub mod fractal_heap;
 pub mod global_heap;
 pub mod object_header;
+pub mod selection;
 pub mod superblock;
 pub mod symbol_table;
 

@@ -95,12 +95,12 @@ pub struct NewHeader {
 
 impl NewHeader {
     /// Bytes of the first block of a header whose address is fixed beforehand.
-    pub fn pinned_len(version: u8, attribute_order: bool) -> u64 {
+    pub fn pinned_size(version: u8, attribute_order: bool) -> u64 {
         if version == 1 { 16 + 8 + 16 } else { 4 + 2 + 1 + 4 + 2 * u64::from(attribute_order) + 16 + 4 }
     }
 
     /// Bytes of the one block.
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         let messages = self.messages_len();
         match self.version {
             1 => 16 + messages,
@@ -109,7 +109,7 @@ impl NewHeader {
     }
 
     /// Bytes of the second block of a header whose first one is pinned.
-    pub fn continuation_len(&self) -> u64 {
+    pub fn continuation_size(&self) -> u64 {
         self.messages_len() + if self.version == 1 { 0 } else { 8 }
     }
 
@@ -143,7 +143,7 @@ impl NewHeader {
     /// As [`encode`](Self::encode).
     pub fn encode_pinned(&self, rest: Address) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut body = FieldWriter::new();
-        body.u64(rest.0).u64(self.continuation_len());
+        body.u64(rest.0).u64(self.continuation_size());
         let continuation = NewMessage::new(kind::CONTINUATION, body.finish());
         let mut first = FieldWriter::new();
         let only = Self { messages: vec![continuation.clone()], ..self.clone() };

@@ -444,6 +444,17 @@ fn put_dense(w: &mut FieldWriter, dense: Dense, order: Option<bool>) {
     }
 }
 
+/// An external data files message from the address of the heap of names and, for each piece, the heap offset
+/// of its file's name, its offset in that file and its size (all bits set: as many bytes as there are).
+pub fn external_files(heap: Address, pieces: &[(u64, u64, u64)]) -> Vec<u8> {
+    let mut w = FieldWriter::new();
+    w.u8(1).zeros(3).u16(pieces.len() as u16).u16(pieces.len() as u16).u64(heap.0);
+    for (name, offset, size) in pieces {
+        w.u64(*name).u64(*offset).u64(*size);
+    }
+    w.finish()
+}
+
 /// A group info message with the default thresholds.
 pub fn group_info() -> Vec<u8> {
     vec![0, 0]
