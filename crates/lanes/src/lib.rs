@@ -35,6 +35,7 @@ mod chunked;
 mod lane_type;
 mod named;
 mod place;
+mod records;
 mod reduce;
 mod residency;
 mod schema;
@@ -47,6 +48,7 @@ mod views;
 mod writer;
 
 pub use lane_type::{LaneElement, LaneType};
+pub use records::LaneRecords;
 pub use reduce::{Histogram, Summary};
 pub use residency::Advice;
 pub use schema::{FormatVersion, LaneKind, LaneSpec, StoreSchema};

@@ -255,6 +255,36 @@ impl Store {
         Ok(Lane::new(self.clone(), index))
     }
 
+    /// Compares slabs `range` with their checksums, those that were not compared yet.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument`; `Corrupt`, naming the first slab that does not match.
+    pub fn check_slabs(&self, name: &str, range: Range<u64>) -> Result<()> {
+        let lane = self.0.placement.lane(name)?;
+        for k in range {
+            lane.locate(k)?;
+            if !lane.is_checked(k) {
+                self.0.check(lane, k)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies slabs `range` (a flat lane is slab 0) into bytes, checked, in C order, wherever they lie.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` also when `out` is of another length; `Corrupt`.
+    pub fn read_bytes(&self, name: &str, range: Range<u64>, out: &mut [u8]) -> Result<()> {
+        let lane = self.0.placement.lane(name)?;
+        let view = LaneView { inner: &self.0, lane };
+        match lane.spec.dtype.size() {
+            1 => view.copy_bytes::<u8>(range, out),
+            2 => view.copy_bytes::<u16>(range, out),
+            4 => view.copy_bytes::<u32>(range, out),
+            _ => view.copy_bytes::<u64>(range, out),
+        }
+    }
+
     pub(crate) fn view<T: LaneElement>(&self, name: &str) -> Result<LaneView<'_>> {
         let lane = self.0.placement.lane(name)?;
         if !T::reads(lane.spec.dtype) {
@@ -462,8 +492,28 @@ impl<'a> LaneView<'a> {
         self.all()
     }
 
+    /// Copies slabs as elements of their width, which need not be their type.
+    fn copy_bytes<T: LaneElement>(self, range: Range<u64>, out: &mut [u8]) -> Result<()> {
+        if let Ok(values) = bytemuck::try_cast_slice_mut::<u8, T>(out) {
+            return self.copy_slabs(range.start, range.end, values);
+        }
+        let mut values = vec![T::default(); out.len() / size_of::<T>()];
+        self.copy_slabs(range.start, range.end, &mut values)?;
+        match out.len() == size_of_val(values.as_slice()) {
+            true => out.copy_from_slice(bytemuck::cast_slice(&values)),
+            false => {
+                return Err(Error::invalid(format!("{} bytes are no whole number of values", out.len())));
+            }
+        }
+        Ok(())
+    }
+
     pub fn read_window<T: LaneElement>(self, start: u64, end: u64, out: &mut [T]) -> Result<()> {
         self.need(true)?;
+        self.copy_slabs(start, end, out)
+    }
+
+    fn copy_slabs<T: LaneElement>(self, start: u64, end: u64, out: &mut [T]) -> Result<()> {
         let (spec, slabs) = (&self.lane.spec, self.lane.slabs);
         if start > end || end > slabs {
             return Err(Error::invalid(format!(

@@ -344,12 +344,17 @@ impl StoreWriter {
     }
 
     fn find<T: LaneElement>(&self, name: &str, slab: Option<u64>) -> Result<(usize, &LanePlace, u64)> {
-        let index = self.placement.index(name)?;
-        let lane = &self.placement.lanes[index];
+        let lane = self.placement.lane(name)?;
         if !T::reads(lane.spec.dtype) {
             let (is, want) = (lane.spec.dtype.name(), T::TYPE.name());
             return Err(Error::invalid(format!("the lane holds {is}, not {want}")).in_object(name));
         }
+        self.find_any(name, slab)
+    }
+
+    fn find_any(&self, name: &str, slab: Option<u64>) -> Result<(usize, &LanePlace, u64)> {
+        let index = self.placement.index(name)?;
+        let lane = &self.placement.lanes[index];
         let k = match (lane.spec.kind, slab) {
             (LaneKind::Slab { .. }, Some(k)) => k,
             (LaneKind::Flat { .. }, None) => 0,
@@ -368,7 +373,12 @@ impl StoreWriter {
     }
 
     fn put<T: LaneElement>(&self, name: &str, slab: Option<u64>, data: &[T]) -> Result<()> {
-        let (index, lane, k) = self.find::<T>(name, slab)?;
+        self.find::<T>(name, slab)?;
+        self.put_values(name, slab, data)
+    }
+
+    fn put_values<T: LaneElement>(&self, name: &str, slab: Option<u64>, data: &[T]) -> Result<()> {
+        let (index, lane, k) = self.find_any(name, slab)?;
         if data.len() as u64 != lane.spec.elems() {
             return Err(Error::invalid(format!(
                 "{} values given, {} expected",
@@ -444,6 +454,32 @@ impl StoreWriter {
     /// As [`write_slab`](Self::write_slab).
     pub fn write_flat<T: LaneElement>(&self, name: &str, data: &[T]) -> Result<()> {
         self.put(name, None, data)
+    }
+
+    /// Writes slab `k`, or a flat lane for `None`, from little-endian bytes in C order, whatever the lane's type.
+    ///
+    /// # Errors
+    /// As [`write_slab`](Self::write_slab).
+    pub fn write_bytes(&self, name: &str, slab: Option<u64>, bytes: &[u8]) -> Result<()> {
+        let size = self.placement.lane(name)?.spec.dtype.size() as usize;
+        if !bytes.len().is_multiple_of(size) {
+            return Err(Error::invalid(format!("{} bytes are no whole number of values", bytes.len()))
+                .in_object(name));
+        }
+        // The bytes move as they are: any element type of the right width serves.
+        match size {
+            1 => self.put_any::<u8>(name, slab, bytes),
+            2 => self.put_any::<u16>(name, slab, bytes),
+            4 => self.put_any::<u32>(name, slab, bytes),
+            _ => self.put_any::<u64>(name, slab, bytes),
+        }
+    }
+
+    fn put_any<T: LaneElement>(&self, name: &str, slab: Option<u64>, bytes: &[u8]) -> Result<()> {
+        match bytemuck::try_cast_slice::<u8, T>(bytes) {
+            Ok(values) => self.put_values(name, slab, values),
+            Err(_) => self.put_values(name, slab, &bytemuck::pod_collect_to_vec::<u8, T>(bytes)),
+        }
     }
 
     /// Lends a buffer with slab `k` as it is now; it is written when the guard is dropped.

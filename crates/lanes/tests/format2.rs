@@ -247,3 +247,35 @@ fn many_threads_read_one_mapping() {
         }
     });
 }
+
+#[test]
+fn slabs_are_gathered_as_records() {
+    use tensilo_core::dtype::DType;
+    use tensilo_core::gather::{FieldSchema, Schema};
+    use tensilo_testkit::{MemoryRecords, conformance};
+    let folder = TempDir::new().unwrap();
+    for options in [
+        WriterOptions::default(),
+        WriterOptions { version: tensilo_lanes::FormatVersion::V1, ..WriterOptions::default() },
+    ] {
+        let v2 = options.version == tensilo_lanes::FormatVersion::V2;
+        let a = LaneSpec::slab("a", LaneType::U16, 6);
+        let a = if v2 { a.with_shape(&[2, 3]).with_chunk(&[2, 2]) } else { a };
+        let lanes = vec![a, LaneSpec::flat("f", LaneType::F64, 2), LaneSpec::slab("b", LaneType::F32, 1)];
+        let path = folder.path().join(format!("{v2}.pts"));
+        let w = StoreWriter::create_with(&path, StoreSchema::new(5, lanes), options).unwrap();
+        let mut records = Vec::new();
+        for k in 0..5_u16 {
+            let values: Vec<u16> = (0..6).map(|i| 10 * k + i).collect();
+            w.write_slab("a", u64::from(k), &values).unwrap();
+            w.write_slab("b", u64::from(k), &[f32::from(k)]).unwrap();
+            records.push(vec![bytemuck::cast_slice(&values).to_vec(), f32::from(k).to_le_bytes().to_vec()]);
+        }
+        w.finish().unwrap();
+        let shape: &[u64] = if v2 { &[2, 3] } else { &[6] };
+        let fields =
+            vec![FieldSchema::fixed("a", DType::U16, shape), FieldSchema::fixed("b", DType::F32, [1])];
+        let expected = MemoryRecords::new(Schema::new(fields).unwrap(), records);
+        conformance::gather(&Store::open(&path).unwrap().records().unwrap(), &expected);
+    }
+}
