@@ -41,7 +41,8 @@ impl Leftovers {
 
     /// As JSON.
     pub fn to_json(&self) -> Value {
-        json!({ "partials": self.partials, "orphanReceipts": self.orphan_receipts })
+        let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>();
+        json!({ "partials": shown(&self.partials), "orphanReceipts": shown(&self.orphan_receipts) })
     }
 }
 

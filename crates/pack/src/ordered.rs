@@ -117,6 +117,16 @@ pub(crate) fn run<W: Ordered>(
     schedule: Schedule,
     monitor: &dyn Monitor,
 ) -> Result<()> {
+    run_keeping(work, slots, schedule, monitor).map(|_| ())
+}
+
+/// As [`run`]; gives the ring back for another run.
+pub(crate) fn run_keeping<W: Ordered>(
+    work: &W,
+    slots: Vec<W::Slot>,
+    schedule: Schedule,
+    monitor: &dyn Monitor,
+) -> Result<Vec<W::Slot>> {
     let engine = Engine {
         work,
         slots: slots.into_iter().map(Mutex::new).collect(),
@@ -147,7 +157,11 @@ pub(crate) fn run<W: Ordered>(
     let state = engine.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (state.stopped, state.failed) {
         (Some(e), _) | (None, Some((_, e))) => Err(e),
-        (None, None) => Ok(()),
+        (None, None) => Ok(engine
+            .slots
+            .into_iter()
+            .map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect()),
     }
 }
 

@@ -122,6 +122,9 @@ pub fn plan(
         ))
         .in_file(&inspection.members[0].path));
     }
+    if destination.to_str().is_none() {
+        return Err(Error::invalid("the destination is no UTF-8").in_file(destination));
+    }
     let sizes = Sizes::new(inspection, options.profile)?;
     let peak = sizes.transient(inspection.prepared_index_bytes, inspection.maximum_compressed_block_bytes)?;
     if peak > options.memory {

@@ -115,38 +115,33 @@ pub(crate) fn pack(rows: &Rows, widths: &[u8], out: &mut [u8]) -> usize {
     to
 }
 
-/// Unpacks one pixel's tile: four words of eight scans each. `bytes` starts at the tile and is `4w` long, or longer.
+/// Unpacks one pixel's tile of `w` words: four words of eight scans each.
 #[inline]
-fn unpack_tile(bytes: &[u8], w: u32) -> [u64; 4] {
-    let step = w as usize;
-    let load = |at: usize| {
-        let mut word = [0; 8];
-        match bytes.get(at..at + 8) {
-            Some(eight) => word.copy_from_slice(eight),
-            None => {
-                let rest = bytes.get(at..).unwrap_or(&[]);
-                word[..rest.len()].copy_from_slice(rest);
-            }
-        }
-        u64::from_le_bytes(word)
-    };
-    [0, 1, 2, 3].map(|g| spread(load(g * step), w))
+fn unpack_tile(words: &[u32], w: u32) -> [u64; 4] {
+    // Eight scans take w bytes; they begin at byte g * w, in the middle of a word perhaps.
+    let word = |i: usize| u64::from(words.get(i).copied().unwrap_or(0));
+    [0, 1, 2, 3].map(|g| {
+        let (at, shift) = (g * w as usize / 4, 8 * (g as u32 * w % 4));
+        let low = word(at) | word(at + 1) << 32;
+        let high = word(at + 2);
+        spread(low >> shift | (high << 1) << (63 - shift), w)
+    })
 }
 
-/// Unpacks the tiles of up to 64 pixels into rows; `tile` gives a pixel's bytes and width (0 to 8).
+/// Unpacks the tiles of up to 64 pixels into rows; `tile` gives a pixel's words and width (0 to 8).
 #[inline]
-pub(crate) fn unpack<'a>(n: usize, mut tile: impl FnMut(usize) -> (&'a [u8], u32)) -> Rows {
+pub(crate) fn unpack<'a>(n: usize, mut tile: impl FnMut(usize) -> (&'a [u32], u32)) -> Rows {
     let mut rows = [[0; STRIP]; TILE];
     for block in 0..n.div_ceil(8) {
         let mut columns = [[0; 8]; 4];
         let mut any = false;
         for j in 0..8.min(n - 8 * block) {
-            let (bytes, w) = tile(8 * block + j);
+            let (words, w) = tile(8 * block + j);
             if w == 0 {
                 continue;
             }
             any = true;
-            for (column, eight) in columns.iter_mut().zip(unpack_tile(bytes, w)) {
+            for (column, eight) in columns.iter_mut().zip(unpack_tile(words, w)) {
                 column[j] = eight;
             }
         }
@@ -196,15 +191,15 @@ mod tests {
                     widths.push(w as u8);
                     tile::append(&of_pixel, w, &mut expected);
                 }
-                let expected: Vec<u8> = expected.iter().flat_map(|w| w.to_le_bytes()).collect();
+                let expected_bytes: Vec<u8> = expected.iter().flat_map(|w| w.to_le_bytes()).collect();
                 let mut out = vec![0xaa; 32 * n + 8];
                 let written = pack(&rows, &widths, &mut out);
-                assert_eq!(&out[..written], expected);
+                assert_eq!(&out[..written], expected_bytes);
                 let mut starts = vec![0];
                 for w in &widths {
-                    starts.push(starts.last().unwrap() + 4 * *w as usize);
+                    starts.push(starts.last().unwrap() + *w as usize);
                 }
-                let back = unpack(n, |p| (&expected[starts[p]..], widths[p].into()));
+                let back = unpack(n, |p| (&expected[starts[p]..starts[p + 1]], widths[p].into()));
                 for s in 0..TILE {
                     assert_eq!(back[s][..n], rows[s][..n]);
                 }

@@ -53,29 +53,26 @@ pub(crate) fn raw_values(container: &Container) -> Result<Excluded<'_>> {
 pub(crate) fn working_u8(shard: &Shard, unit: usize, pixels: usize, frames: &mut [u8]) {
     for at in (0..pixels).step_by(STRIP) {
         let n = STRIP.min(pixels - at);
-        let rows = strip::unpack(n, |p| {
-            let (words, width) = shard.tile(at + p, unit);
-            (bytemuck::cast_slice(words), width)
-        });
+        let rows = strip::unpack(n, |p| shard.tile(at + p, unit));
         for (frame, row) in frames.chunks_exact_mut(pixels).zip(&rows) {
             frame[at..at + n].copy_from_slice(&row[..n]);
         }
     }
 }
 
-/// Widens uint8 frames to little-endian uint16, excluded pixels to their constants.
+/// Widens uint8 frames to uint16, excluded pixels to their constants.
 pub(crate) fn raw_from_u8(working: &[u8], pixels: usize, excluded: &[u32], values: &[u16], raw: &mut [u16]) {
     for (frame, working) in raw.chunks_exact_mut(pixels).zip(working.chunks_exact(pixels)) {
         for (to, v) in frame.iter_mut().zip(working) {
-            *to = u16::from(*v).to_le();
+            *to = u16::from(*v);
         }
         for (pixel, value) in excluded.iter().zip(values) {
-            frame[*pixel as usize] = value.to_le();
+            frame[*pixel as usize] = *value;
         }
     }
 }
 
-/// Unpacks little-endian uint16 frames of any flavour, excluded pixels as told.
+/// Unpacks uint16 frames of any flavour, excluded pixels as told.
 pub(crate) fn frames_u16(
     container: &Container,
     shard: &Shard,
@@ -93,7 +90,7 @@ pub(crate) fn frames_u16(
             let mut values = [0; TILE];
             tile::unpack(words, width, &mut values);
             for (row, v) in rows.iter_mut().zip(values) {
-                row[p] = v.to_le();
+                row[p] = v;
             }
         }
         for (frame, row) in frames.chunks_exact_mut(pixels).zip(&rows) {
@@ -105,7 +102,7 @@ pub(crate) fn frames_u16(
             Excluded::Zero => index.excluded.iter().for_each(|p| frame[*p as usize] = 0),
             Excluded::Raw(values) => {
                 for (pixel, value) in index.excluded.iter().zip(values) {
-                    frame[*pixel as usize] = value.to_le();
+                    frame[*pixel as usize] = *value;
                 }
             }
         }

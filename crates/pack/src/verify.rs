@@ -9,6 +9,7 @@
 
 use crate::container::{Container, Shard};
 use crate::digest::Sha256Sum;
+use crate::le;
 use crate::ordered::{self, Ordered, Schedule};
 use crate::profile::Flavour;
 use crate::receipt::{Proven, Receipt};
@@ -424,15 +425,17 @@ impl Ordered for Decode<'_> {
     fn consume(&self, _: usize, frames: &mut Frames) -> Result<()> {
         let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
         let h = &mut *hashes;
-        let narrowed: Vec<u8>;
+        let (narrowed, raw16, working16);
         let raw: &[u8] = if self.source_is_u8 {
-            narrowed = frames.raw.iter().map(|v| u16::from_le(*v) as u8).collect();
+            narrowed = frames.raw.iter().map(|v| *v as u8).collect::<Vec<u8>>();
             &narrowed
         } else {
-            bytemuck::cast_slice(&frames.raw)
+            raw16 = le::bytes_of_u16(&frames.raw);
+            &raw16
         };
         let working: &[u8] = if frames.working8.is_empty() {
-            bytemuck::cast_slice(&frames.working16)
+            working16 = le::bytes_of_u16(&frames.working16);
+            &working16
         } else {
             &frames.working8
         };

@@ -19,6 +19,9 @@ const STEP: u64 = 4 << 20;
 /// # Errors
 /// `NotFound`, `Io`, `InvalidArgument` for anything but a regular file.
 pub fn examine(path: &Path) -> Result<Fingerprint> {
+    if path.to_str().is_none() {
+        return Err(Error::unsupported("a path that is no UTF-8").in_file(path));
+    }
     let meta = std::fs::symlink_metadata(path).map_err(|e| Error::io("cannot examine", e).in_file(path))?;
     if !meta.is_file() {
         let what = if meta.is_symlink() { "a symbolic link" } else { "not a regular file" };

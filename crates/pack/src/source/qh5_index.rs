@@ -102,6 +102,8 @@ pub struct PreparedIndex {
     shape: FrameShape,
     windows: Vec<Window>,
     words: Vec<u32>,
+    /// Where the raw values of each frame are, for frames too small to have a block.
+    tails: Vec<u64>,
 }
 
 /// The file an index belongs to.
@@ -131,6 +133,18 @@ impl PreparedIndex {
         (window.range_start + u64::from(self.words[at]), self.words[at + 1])
     }
 
+    /// Where the values behind a frame's last block are.
+    pub(crate) fn tail_offset(&self, frame: u64) -> u64 {
+        match self.shape.blocks() {
+            // A frame of fewer than eight values has no block; its window begins with its chunk.
+            0 => self.tails.get(frame as usize).copied().unwrap_or(0),
+            n => {
+                let (offset, length) = self.block(frame, n - 1);
+                offset + u64::from(length)
+            }
+        }
+    }
+
     /// Compressed length of the largest block.
     pub fn largest_block(&self) -> u32 {
         self.words.iter().skip(1).step_by(2).copied().max().unwrap_or(0)
@@ -150,8 +164,12 @@ impl PreparedIndex {
     ) -> Result<Self> {
         let words = 2 * shape.frames * shape.blocks();
         let _charge = budget.bytes(4 * words, "the prepared index")?;
-        let mut index =
-            Self { shape, windows: windows(shape, chunks)?, words: Vec::with_capacity(words as usize) };
+        let mut index = Self {
+            shape,
+            windows: windows(shape, chunks)?,
+            words: Vec::with_capacity(words as usize),
+            tails: tails(shape, chunks),
+        };
         let mut reader = Reader { source, start: 0, held: Vec::new() };
         let mut before = 0;
         for (frame, chunk) in chunks.iter().enumerate() {
@@ -288,7 +306,7 @@ impl PreparedIndex {
             return None;
         }
         let words = words.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
-        let index = Self { shape, windows: expected, words };
+        let index = Self { shape, windows: expected, words, tails: tails(shape, chunks) };
         index.fits(chunks).then_some(index)
     }
 
@@ -307,6 +325,13 @@ impl PreparedIndex {
             at + shape.tail_bytes() == chunk.offset + chunk.bytes
         })
     }
+}
+
+fn tails(shape: FrameShape, chunks: &[FrameChunk]) -> Vec<u64> {
+    if shape.blocks() > 0 {
+        return Vec::new();
+    }
+    chunks.iter().map(|c| c.offset + CHUNK_HEAD).collect()
 }
 
 fn windows(shape: FrameShape, chunks: &[FrameChunk]) -> Result<Vec<Window>> {
