@@ -244,3 +244,76 @@ fn check_flags(r: &FieldReader<'_>, kind: MessageKind, flags: u8) -> Result<()> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tensilo_core::ErrorKind;
+
+    fn v1(len: u32) -> Prefix {
+        let mut bytes = vec![1, 0, 9, 0, 1, 0, 0, 0];
+        bytes.extend(len.to_le_bytes());
+        bytes.extend([0; 4]);
+        Prefix::parse(&bytes, 0).unwrap()
+    }
+
+    fn parse(prefix: &Prefix, chunk: &[u8]) -> Result<Vec<(MessageKind, usize)>> {
+        let mut found = Vec::new();
+        parse_chunk(prefix, chunk, 0, 1000, &mut |e| {
+            found.push((e.kind, e.len));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn message(id: u8, len: u8, flags: u8) -> Vec<u8> {
+        let mut m = vec![id, 0, len, 0, flags, 0, 0, 0];
+        m.resize(8 + usize::from(len), 0);
+        m
+    }
+
+    #[test]
+    fn messages_of_a_version_1_chunk_are_listed() {
+        let chunk = [message(1, 8, 0), message(77, 16, 0), message(0, 0, 0)].concat();
+        let found = parse(&v1(chunk.len() as u32), &chunk).unwrap();
+        let kinds = [(MessageKind::Dataspace, 8), (MessageKind::Unknown(77), 16), (MessageKind::Nil, 0)];
+        assert_eq!(found, kinds);
+    }
+
+    #[test]
+    fn messages_that_cannot_be_are_refused_at_their_place() {
+        let bad = [
+            (message(1, 7, 0), ErrorKind::Corrupt),         // not a multiple of 8
+            (message(1, 8, 0x06), ErrorKind::Corrupt),      // shared, and not to be shared
+            (message(1, 8, 0x28), ErrorKind::Corrupt),      // was unknown, but had to be known
+            (message(1, 8, 0x20), ErrorKind::Corrupt),      // was unknown, but is not marked
+            (message(8, 8, 0x40), ErrorKind::Corrupt),      // a layout cannot be shared
+            (message(22, 8, 0), ErrorKind::Corrupt),        // a reference count in version 1
+            (message(25, 8, 0), ErrorKind::Corrupt),        // never stored
+            (message(99, 8, 0x80), ErrorKind::Unsupported), // unknown, must be understood
+            (vec![1, 0, 16, 0, 0, 0, 0, 0, 1, 2, 3], ErrorKind::Corrupt), // passes the end
+            ([message(0, 8, 0), vec![0; 5]].concat(), ErrorKind::Corrupt), // a gap
+        ];
+        for (chunk, kind) in bad {
+            let e = parse(&v1(chunk.len() as u32), &chunk).unwrap_err();
+            assert_eq!(e.kind(), kind, "{e}");
+            assert!(e.offset().is_some_and(|o| (1000..1100).contains(&o)));
+        }
+        // What need not be understood may be unknown.
+        assert!(parse(&v1(16), &message(99, 8, 0x08)).is_ok());
+    }
+
+    #[test]
+    fn a_version_2_chunk_must_match_its_checksum() {
+        let prefix = Prefix::parse(b"OHDR\x02\x00\x08", 0).unwrap();
+        assert_eq!((prefix.chunk_len, prefix.len, prefix.total_len()), (8, 7, Some(19)));
+        let mut chunk = vec![1, 1, 0, 0, 7, 0, 0, 0]; // a dataspace message of one byte, and a gap of three
+        chunk.extend(lookup3(&chunk).to_le_bytes());
+        assert_eq!(parse(&prefix, &chunk).unwrap(), [(MessageKind::Dataspace, 1)]);
+        for bit in 0..chunk.len() * 8 {
+            let mut flipped = chunk.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(parse(&prefix, &flipped).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+    }
+}

@@ -144,7 +144,8 @@ impl Superblock {
     fn parse_new(mut r: FieldReader<'_>, bytes: &[u8], version: u8, position: u64) -> Result<Self> {
         let sizes = Sizes { offset: width(&mut r, "offsets")?, length: width(&mut r, "lengths")? };
         let flags = r.u8()?;
-        let known = if version == 3 { FLAG_WRITE | FLAG_SWMR_WRITE } else { 0xff };
+        // Bit 1 said in old libraries that the file was closed well; it is still allowed.
+        let known = if version == 3 { FLAG_WRITE | 2 | FLAG_SWMR_WRITE } else { 0xff };
         let base = sizes.address(&mut r)?;
         let extension = sizes.address(&mut r)?;
         let eof = sizes.address(&mut r)?;

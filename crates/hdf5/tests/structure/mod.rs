@@ -3,4 +3,5 @@
 mod corpus;
 mod generated;
 mod mutation;
+mod opening;
 mod walker;

@@ -1,6 +1,8 @@
 //! Datatype message (specification IV.A.2.d): the on-disk type of an element.
 
 mod decode;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use text::text_of;

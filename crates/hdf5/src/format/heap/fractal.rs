@@ -439,3 +439,91 @@ fn bytes_of(n: u64) -> usize {
     let bits = n.checked_ilog2().unwrap_or(0);
     usize::try_from(bits.checked_div(8).unwrap_or(0)).unwrap_or(8).saturating_add(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers libhdf5 gives the heap of a group's links: width 4, blocks of 512 bytes to 64 KiB, 2^32 bytes.
+    fn heap() -> FractalHeapHeader {
+        FractalHeapHeader {
+            address: Address(64),
+            sizes: Sizes::EIGHT,
+            id_len: 7,
+            checksums: true,
+            max_managed: 4096,
+            huge_btree: None,
+            managed_space: 0,
+            managed_objects: 0,
+            huge_objects: 0,
+            tiny_objects: 0,
+            width: 4,
+            start_size: 512,
+            max_direct: 65536,
+            max_bits: 32,
+            root: None,
+            root_rows: 0,
+            filters: Vec::new(),
+            root_filtered: None,
+        }
+    }
+
+    #[test]
+    fn the_doubling_table_is_that_of_the_specification() {
+        let h = heap();
+        assert!(h.check().is_ok());
+        let sizes: Vec<_> = (0..5).map(|r| h.row_size(r).unwrap()).collect();
+        assert_eq!(sizes, [512, 512, 1024, 2048, 4096]);
+        assert_eq!(h.direct_rows(), 9);
+        assert_eq!(h.max_rows(), 22);
+        // Walk the table block by block: every position belongs to the block that the walk is in.
+        let mut start = 0;
+        for row in 0..12 {
+            assert_eq!(h.row_offset(row), Some(start));
+            for column in 0..4 {
+                let size = h.row_size(row).unwrap();
+                assert_eq!(h.locate(start), Some((row, column)));
+                assert_eq!(h.locate(start + size - 1), Some((row, column)));
+                start += size;
+            }
+        }
+        // A block of 128 KiB in row 9 is a table of as many rows as fill 128 KiB: 2 KiB, 2, 4, … 64 KiB.
+        assert_eq!(h.rows_of(128 << 10), 7);
+        assert_eq!(h.row_offset(7), Some(128 << 10));
+    }
+
+    #[test]
+    fn heap_ids_are_taken_apart_by_kind() {
+        let mut h = heap();
+        let managed = h.id(&[0, 0x34, 0x12, 0, 0, 25, 0], 0).unwrap();
+        assert_eq!(managed, HeapId::Managed { offset: 0x1234, len: 25 });
+        assert_eq!(h.id(&[0x22, b'a', b'b', b'c', 9, 9, 9], 0).unwrap(), HeapId::Tiny(b"abc"));
+        assert_eq!(h.id(&[0x10, 5, 0, 0, 0, 0, 0], 0).unwrap(), HeapId::HugeIndexed(5));
+        assert!(h.id(&[0x30, 0, 0, 0, 0, 0, 0], 0).is_err());
+        assert!(h.id(&[0x40, 0, 0, 0, 0, 0, 0], 0).is_err());
+        h.id_len = 17;
+        let mut id = [0_u8; 17];
+        (id[0], id[1], id[9]) = (0x10, 7, 3);
+        let place = HugePlace { address: Address(7), len: 3, filtered: None };
+        assert_eq!(h.id(&id, 0).unwrap(), HeapId::HugeDirect(place));
+    }
+
+    #[test]
+    fn impossible_headers_are_refused() {
+        let changes: [fn(&mut FractalHeapHeader); 8] = [
+            |h| h.width = 0,
+            |h| h.width = 3,
+            |h| h.start_size = 0,
+            |h| h.start_size = 131_072,
+            |h| h.max_bits = 65,
+            |h| h.max_managed = 65537,
+            |h| h.id_len = 0,
+            |h| h.root_rows = 23,
+        ];
+        for change in changes {
+            let mut h = heap();
+            change(&mut h);
+            assert!(h.check().is_err(), "{h:?}");
+        }
+    }
+}

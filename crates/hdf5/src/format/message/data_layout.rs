@@ -227,3 +227,48 @@ fn chunk_dims(r: &mut FieldReader<'_>, ndims: u8, width: u8) -> Result<(Vec<u64>
     }
     Ok((dims, element_size))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tensilo_core::ErrorKind;
+
+    fn parse(body: &[u8]) -> Result<DataLayout> {
+        DataLayout::parse(body, 0, Sizes::EIGHT)
+    }
+
+    #[test]
+    fn chunk_dimensions_of_every_width_are_read() {
+        for width in 1..=8_u8 {
+            let mut body = vec![4, 2, 1, 3, width];
+            for dim in [200_u64, 17, 8] {
+                body.extend(&dim.to_le_bytes()[..usize::from(width)]);
+            }
+            body.extend([3, 10]);
+            body.extend(4096_u64.to_le_bytes());
+            let DataLayout::Chunked(c) = parse(&body).unwrap() else { panic!("not chunked") };
+            assert_eq!((c.dims, c.element_size), (vec![200, 17], 8));
+            assert_eq!(c.index, ChunkIndexLayout::FixedArray { page_bits: 10 });
+            assert!(c.unfiltered_edges);
+            assert_eq!(c.address, Some(Address(4096)));
+        }
+    }
+
+    #[test]
+    fn impossible_layouts_are_corrupt() {
+        let bad: [&[u8]; 9] = [
+            &[0, 1],
+            &[6, 1],
+            &[3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 2, 4, 2, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[4, 2, 0, 34, 1],
+            &[4, 2, 0, 2, 0],
+            &[4, 2, 0, 2, 9],
+            &[4, 2, 0, 2, 1, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[3, 0, 5, 0, 1, 2, 3],
+        ];
+        for body in bad {
+            assert_eq!(parse(body).unwrap_err().kind(), ErrorKind::Corrupt, "{body:?}");
+        }
+    }
+}

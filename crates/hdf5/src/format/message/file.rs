@@ -267,3 +267,40 @@ pub fn continuation(body: &[u8], at: u64, sizes: Sizes) -> Result<(Address, u64)
     }
     Ok((address, len))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_modification_times_are_seconds_since_1970() {
+        // Expected values: `date -u -d … +%s`.
+        for (text, seconds) in [
+            ("19700101000000", 0),
+            ("20001121190222", 974_833_342),
+            ("20000229235959", 951_868_799),
+            ("19991231000000", 946_598_400),
+        ] {
+            assert_eq!(modification_time_old(text.as_bytes(), 0).unwrap(), seconds, "{text}");
+        }
+        for text in ["2000112119022", "20001321190222", "2000112119022x", "20001100190222"] {
+            assert!(modification_time_old(text.as_bytes(), 0).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn impossible_file_messages_are_corrupt() {
+        assert!(continuation(&[0; 16], 0, Sizes::EIGHT).is_err());
+        assert!(comment(b"no end", 0).is_err());
+        assert!(reference_count(&[1, 0, 0, 0, 0], 0).is_err());
+        let mut image = vec![0];
+        image.extend((u64::MAX - 9).to_le_bytes());
+        image.extend(10_u64.to_le_bytes());
+        assert!(CacheImageMessage::parse(&image, 0, Sizes::EIGHT).is_err());
+        let mut space = vec![1, 1, 0];
+        space.extend(1_u64.to_le_bytes());
+        space.extend(511_u64.to_le_bytes());
+        space.extend([0; 10]);
+        assert!(FileSpaceInfo::parse(&space, 0, Sizes::EIGHT).is_err());
+    }
+}

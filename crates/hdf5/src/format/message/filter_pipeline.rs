@@ -49,3 +49,45 @@ fn filter(r: &mut FieldReader<'_>, version: u8) -> Result<FilterSpec> {
     }
     Ok(FilterSpec { id, name, flags, values })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_of_a_pipeline_say_the_same() {
+        // Version 1: names padded to 8 bytes, an odd number of values padded with one more.
+        let mut old = vec![1, 2, 0, 0, 0, 0, 0, 0];
+        old.extend([2, 0, 8, 0, 1, 0, 1, 0]);
+        old.extend(b"shuffle\0");
+        old.extend([4, 0, 0, 0, 0, 0, 0, 0]);
+        old.extend([0, 0x7d, 8, 0, 0, 0, 2, 0]);
+        old.extend(b"lzf\0\0\0\0\0");
+        old.extend([4, 0, 0, 0, 5, 0, 0, 0]);
+        // Version 2: no name below 256, no padding.
+        let mut new = vec![2, 2];
+        new.extend([2, 0, 1, 0, 1, 0, 4, 0, 0, 0]);
+        new.extend([0, 0x7d, 4, 0, 0, 0, 2, 0]);
+        new.extend(b"lzf\0");
+        new.extend([4, 0, 0, 0, 5, 0, 0, 0]);
+        let (old, new) = (parse(&old, 0).unwrap(), parse(&new, 0).unwrap());
+        let plain = |f: &FilterSpec| (f.id, f.flags, f.values.clone());
+        let expected = [(2, 1, vec![4]), (32000, 0, vec![4, 5])];
+        assert_eq!(old.iter().map(plain).collect::<Vec<_>>(), expected);
+        assert_eq!(new.iter().map(plain).collect::<Vec<_>>(), expected);
+        assert_eq!((old[1].name.as_deref(), new[1].name.as_deref()), (Some("lzf"), Some("lzf")));
+    }
+
+    #[test]
+    fn impossible_pipelines_are_corrupt() {
+        let bad: [&[u8]; 4] = [
+            &[3, 0],
+            &[2, 33],
+            &[2, 1, 0, 1, 2, 0, 0, 0, 0, 0, b'a', b'b'],
+            &[1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 3, 0, 0, 0, 0, 0, b'a', b'b', 0],
+        ];
+        for body in bad {
+            assert_eq!(parse(body, 0).unwrap_err().kind(), tensilo_core::ErrorKind::Corrupt, "{body:?}");
+        }
+    }
+}
