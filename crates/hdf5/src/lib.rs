@@ -2,12 +2,12 @@
 //!
 //! Floors, from the ground up; each imports only those below it:
 //!
-//! * [`format`]: what the bytes mean. Parsing and encoding of every structure, no I/O, no panic.
+//! * [`mod@format`]: what the bytes mean. Parsing and encoding of every structure, no I/O, no panic.
 //! * [`space`]: the file as bytes at addresses: superblock, base address, budget, checksummed reads.
 //! * [`object`]: follows addresses: object headers, links, attributes, names.
 //! * [`index`]: where a chunk is: six kinds of chunk index behind one lookup.
 //! * [`read`]: handles for files, groups, datasets and attributes, plan and execution.
-//! * [`write`]: split, encode, layout, emit.
+//! * [`mod@write`]: split, encode, layout, emit.
 
 pub mod format;
 pub mod index;

@@ -246,6 +246,7 @@ fn check_flags(r: &FieldReader<'_>, kind: MessageKind, flags: u8) -> Result<()> 
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 mod tests {
     use super::*;
     use tensilo_core::ErrorKind;

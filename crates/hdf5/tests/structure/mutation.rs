@@ -120,7 +120,7 @@ fn find_checksum(bytes: &[u8], range: &Range<usize>) -> Option<Guarded> {
         });
     }
     let known: [&[u8]; 9] = [b"OHDR", b"OCHK", b"BTHD", b"BTIN", b"BTLF", b"FRHP", b"FHIB", b"SMTB", b"MDCI"];
-    if !known.contains(&signature) && signature != &[0x89, b'H', b'D', b'F'] {
+    if !known.contains(&signature) && signature != [0x89, b'H', b'D', b'F'] {
         return None;
     }
     (4..all.len().saturating_sub(3)).rev().find_map(|len| {

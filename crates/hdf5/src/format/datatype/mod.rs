@@ -2,6 +2,7 @@
 
 mod decode;
 #[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 mod tests;
 mod text;
 

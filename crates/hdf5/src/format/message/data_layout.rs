@@ -229,6 +229,7 @@ fn chunk_dims(r: &mut FieldReader<'_>, ndims: u8, width: u8) -> Result<(Vec<u64>
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 mod tests {
     use super::*;
     use tensilo_core::ErrorKind;

@@ -269,6 +269,7 @@ pub fn continuation(body: &[u8], at: u64, sizes: Sizes) -> Result<(Address, u64)
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a panic fails the test")]
 mod tests {
     use super::*;
 

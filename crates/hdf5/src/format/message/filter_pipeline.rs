@@ -51,6 +51,7 @@ fn filter(r: &mut FieldReader<'_>, version: u8) -> Result<FilterSpec> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 mod tests {
     use super::*;
 
