@@ -64,6 +64,9 @@ def show(path, group):
                 attributes(here, obj)
 
 
-with h5py.File(sys.argv[1], "r") as FILE:
-    attributes("/", FILE)
-    show("/", FILE)
+for name in sys.argv[1:]:
+    if len(sys.argv) > 2:
+        print(f"file {name.rsplit('/', 1)[-1]}")
+    with h5py.File(name, "r") as FILE:
+        attributes("/", FILE)
+        show("/", FILE)

@@ -6,11 +6,12 @@ mod filters;
 mod indexes;
 mod once;
 mod pack_body;
+mod random_trees;
 mod references;
 mod small_files;
 mod types;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tensilo_core::io::SystemDisk;
 use tensilo_hdf5::write::{FileWriter, Filters, WriteOptions};
@@ -29,9 +30,14 @@ fn write_with(options: WriteOptions, path: &Path, fill: impl Fn(&mut FileWriter<
 /// What h5py sees, one line per fact; `None` without Python.
 fn h5py_lines(path: &Path) -> Option<Vec<String>> {
     oracle::python()?;
+    Some(h5py_lines_of(&[path.to_path_buf()]))
+}
+
+/// The same for several files, a line `file NAME` in front of each.
+fn h5py_lines_of(paths: &[PathBuf]) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/writing/dump.py");
-    let out = oracle::python_stdout(&script, [path], b"");
-    Some(String::from_utf8(out).expect("text").lines().map(str::to_owned).collect())
+    let out = oracle::python_stdout(&script, paths, b"");
+    String::from_utf8(out).expect("text").lines().map(str::to_owned).collect()
 }
 
 /// Does h5dump (libhdf5 1.10) read everything? `None` when it is not installed.
