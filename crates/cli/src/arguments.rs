@@ -1,0 +1,43 @@
+//! The command line.
+
+use crate::commands;
+use clap::{Parser, Subcommand};
+
+/// Read HDF5 files, and turn detector families into exact, much smaller packs.
+///
+/// The answer goes to stdout, progress and notes to stderr.
+///
+/// Exit codes: 0 done, or the answer is yes; 1 it was checked and the answer is no; 2 it could not be done;
+/// 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "tensilo", version, max_term_width = 100)]
+pub struct Arguments {
+    /// Print JSON lines with a named, versioned schema instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Say more: causes of errors.
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List what is in a file.
+    Ls(commands::ls::LsArguments),
+    /// Describe a file or an object: type, shape, storage, attributes.
+    Info(commands::info::InfoArguments),
+    /// Read a dataset, or a selection of it, as text, .npy or raw bytes.
+    Read(commands::read::ReadArguments),
+    /// Print a digest of what a file says, the same for every implementation.
+    Digest(commands::digest::DigestArguments),
+    /// Print a completion script for a shell.
+    Completions(commands::completions::CompletionsArguments),
+    /// Print the manual page.
+    Man,
+}

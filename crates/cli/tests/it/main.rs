@@ -1,0 +1,6 @@
+//! Tests of the `tensilo` program, run as a user runs it: arguments in; stdout, stderr and exit code out.
+
+mod behaviour;
+mod corpus;
+mod program;
+mod snapshots;

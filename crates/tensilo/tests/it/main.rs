@@ -1,0 +1,3 @@
+//! Integration tests of the front crate: the digest against libhdf5's, over every file of the corpus.
+
+mod corpus;
