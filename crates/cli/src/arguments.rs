@@ -36,6 +36,10 @@ pub enum Command {
     Read(commands::read::ReadArguments),
     /// Print a digest of what a file says, the same for every implementation.
     Digest(commands::digest::DigestArguments),
+    /// Turn a detector family into an exact, much smaller cache with a receipt; prove it; read it.
+    Pack(commands::pack::PackArguments),
+    /// Describe, check, make and convert lane stores.
+    Lanes(commands::lanes::LanesArguments),
     /// Print a completion script for a shell.
     Completions(commands::completions::CompletionsArguments),
     /// Print the manual page.

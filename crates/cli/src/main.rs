@@ -26,6 +26,8 @@ fn run(command: &Command, out: &mut Output) -> exit::Outcome {
         Command::Info(a) => commands::info::run(a, out),
         Command::Read(a) => commands::read::run(a, out),
         Command::Digest(a) => commands::digest::run(a, out),
+        Command::Pack(a) => commands::pack::run(a, out),
+        Command::Lanes(a) => commands::lanes::run(a, out),
         Command::Completions(a) => commands::completions::run(a, out),
         Command::Man => commands::man::run(out),
     }

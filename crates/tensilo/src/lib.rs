@@ -109,5 +109,8 @@ pub mod numpy;
 pub mod value;
 pub mod view;
 
+pub use tensilo_convert as convert;
 pub use tensilo_core as core;
 pub use tensilo_core::{Error, ErrorKind, Result};
+pub use tensilo_lanes as lanes;
+pub use tensilo_pack as pack;

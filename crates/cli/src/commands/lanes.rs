@@ -11,7 +11,9 @@ use tensilo::convert::lanes as convert;
 use tensilo::convert::npy::NpyFile;
 use tensilo::core::io::SystemDisk;
 use tensilo::hdf5::File;
-use tensilo::lanes::{FormatVersion, LaneKind, LaneSpec, OpenOptions, Store, StoreSchema, StoreWriter, WriterOptions};
+use tensilo::lanes::{
+    FormatVersion, LaneKind, LaneSpec, OpenOptions, Store, StoreSchema, StoreWriter, WriterOptions,
+};
 use tensilo::{Error, Result};
 
 /// Arguments of `lanes`.
@@ -261,7 +263,8 @@ fn info(a: &StoreArguments, out: &mut Output) -> Outcome {
     }
     out.line(format_args!("format  {format}"))?;
     out.line(format_args!("slabs   {}", store.nslabs()))?;
-    let mut rows = vec![["lane", "dtype", "slabs", "written", "elements", "stored as"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["lane", "dtype", "slabs", "written", "elements", "stored as"].map(String::from).to_vec()];
     for l in &lanes {
         let stored = match (l.kind, l.shape, l.chunk) {
             ("flat", ..) => "flat".into(),
@@ -306,7 +309,10 @@ fn verify(a: &StoreArguments, out: &mut Output) -> Outcome {
                 message: e.message().to_owned(),
             })
             .collect();
-        out.json("tensilo.lanes.verify/1", &VerifyView { file: a.store.display().to_string(), checksums, damaged })?;
+        out.json(
+            "tensilo.lanes.verify/1",
+            &VerifyView { file: a.store.display().to_string(), checksums, damaged },
+        )?;
         return Ok(answer);
     }
     for e in &damaged {
@@ -332,7 +338,9 @@ enum Source {
 
 fn create(a: &CreateArguments, out: &mut Output) -> Outcome {
     let app = match &a.app {
-        Some(text) => serde_json::from_str(text).map_err(|e| Error::invalid(format!("--app is no JSON: {e}")))?,
+        Some(text) => {
+            serde_json::from_str(text).map_err(|e| Error::invalid(format!("--app is no JSON: {e}")))?
+        }
         None => serde_json::Value::Null,
     };
     let (mut sources, mut lanes) = (Vec::new(), Vec::new());
@@ -382,7 +390,10 @@ mod tests {
     #[test]
     fn lane_sources_and_ranges_are_read() {
         let s = lane_source("PORO=a/b.h5:/grid/poro").unwrap();
-        assert_eq!((s.name.as_str(), s.file.to_str(), s.dataset.as_deref()), ("PORO", Some("a/b.h5"), Some("/grid/poro")));
+        assert_eq!(
+            (s.name.as_str(), s.file.to_str(), s.dataset.as_deref()),
+            ("PORO", Some("a/b.h5"), Some("/grid/poro"))
+        );
         assert!(lane_source("x=y.npy").unwrap().dataset.is_none());
         assert!(lane_source("y.npy").is_err() && lane_source("x=y.h5").is_err());
         assert_eq!(range("3:7"), Ok(3..7));

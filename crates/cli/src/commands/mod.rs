@@ -3,8 +3,10 @@
 pub mod completions;
 pub mod digest;
 pub mod info;
+pub mod lanes;
 pub mod ls;
 pub mod man;
+pub mod pack;
 pub mod read;
 
 use clap::Args;
