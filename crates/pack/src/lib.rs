@@ -19,6 +19,7 @@ mod le;
 pub mod leftovers;
 mod ordered;
 pub mod plan;
+pub mod products;
 pub mod profile;
 pub mod read;
 pub mod produce;

@@ -10,7 +10,6 @@ mod values;
 
 pub use extensions::{Extension, PreparedMoments};
 pub use shard::Shard;
-pub(crate) use shard::place;
 pub use values::{Region, Values};
 
 use crate::format::index::PackIndex;
