@@ -3,8 +3,9 @@
 use super::btree_v2;
 use crate::format::Address;
 use crate::format::heap::fractal::{Child, FractalHeapHeader, HeapId, HugePlace};
-use crate::space::{Bytes, FileSpace, Visits};
+use crate::space::{Block, Bytes, FileSpace, Visits};
 use std::collections::HashMap;
+use std::sync::Arc;
 use tensilo_core::wire::FieldReader;
 use tensilo_core::{Error, Result};
 use tensilo_filters::{Pipeline, Registry, Scratch};
@@ -15,7 +16,7 @@ pub struct FractalHeap<'s> {
     space: &'s FileSpace,
     header: FractalHeapHeader,
     at: u64,
-    direct: HashMap<Address, Bytes<'s>>,
+    direct: HashMap<Address, Arc<Block>>,
     tables: HashMap<Address, Vec<Child>>,
     visits: Visits,
     scratch: Scratch,
@@ -158,42 +159,33 @@ impl<'s> FractalHeap<'s> {
         Ok(self.tables.get(&address).map_or(&[], Vec::as_slice))
     }
 
-    fn block(&mut self, place: Place) -> Result<&Bytes<'s>> {
+    fn block(&mut self, place: Place) -> Result<Arc<Block>> {
         const WHAT: &str = "fractal heap direct block";
-        if !self.direct.contains_key(&place.address) {
-            let stored = place.filtered.map_or(place.size, |f| f.0);
-            let mut bytes = self.space.read(place.address, stored, WHAT)?;
-            self.visits.enter(bytes.offset(), stored, WHAT)?;
-            if let Some((_, mask)) = place.filtered {
-                bytes = self.unfilter(&bytes, mask, place.size, WHAT)?;
-            }
-            self.header.check_direct(&bytes, bytes.offset(), place.offset)?;
-            self.direct.insert(place.address, bytes);
+        if let Some(block) = self.direct.get(&place.address) {
+            return Ok(block.clone());
         }
-        let found = self.direct.get(&place.address);
-        found.ok_or_else(|| Error::corrupt(format!("{WHAT}: lost")))
-    }
-
-    /// Runs the heap's filters backwards; the result has `size` bytes.
-    fn unfilter(
-        &mut self,
-        stored: &Bytes<'_>,
-        mask: u32,
-        size: u64,
-        what: &'static str,
-    ) -> Result<Bytes<'s>> {
-        let at = stored.offset();
-        let pipeline = Pipeline::new(&self.header.filters, &Registry::default()).map_err(|e| e.at(at))?;
-        let (mut out, charge) = self.space.budget().buffer(size, what)?;
-        pipeline.decode(&mut self.scratch, stored, mask, &mut out).map_err(|e| e.context(what).at(at))?;
-        Ok(Bytes::owned(out, charge, at))
+        let stored = place.filtered.map_or(place.size, |f| f.0);
+        self.visits.enter(self.space.absolute(place.address)?, stored, WHAT)?;
+        // What makes the block this block: its address, its heap, and its place and size there.
+        let key = [place.address.0, self.header.address.0, place.offset, place.size];
+        let (space, header, scratch) = (self.space, &self.header, &mut self.scratch);
+        let block = space.block(key, || {
+            let mut bytes = space.read(place.address, stored, WHAT)?;
+            if let Some((_, mask)) = place.filtered {
+                bytes = unfilter(space, header, scratch, &bytes, mask, place.size, WHAT)?;
+            }
+            header.check_direct(&bytes, bytes.offset(), place.offset)?;
+            bytes.into_block(space.budget(), WHAT)
+        })?;
+        self.direct.insert(place.address, block.clone());
+        Ok(block)
     }
 
     fn huge(&mut self, place: HugePlace) -> Result<(Vec<u8>, u64)> {
         const WHAT: &str = "fractal heap huge object";
         let mut bytes = self.space.read(place.address, place.len, WHAT)?;
         if let Some((mask, len)) = place.filtered {
-            bytes = self.unfilter(&bytes, mask, len, WHAT)?;
+            bytes = unfilter(self.space, &self.header, &mut self.scratch, &bytes, mask, len, WHAT)?;
         }
         Ok((bytes.to_vec(), bytes.offset()))
     }
@@ -221,4 +213,21 @@ impl<'s> FractalHeap<'s> {
         )?;
         found.ok_or_else(|| self.corrupt(format!("no huge object {number}")))
     }
+}
+
+/// Runs the heap's filters backwards; the result has `size` bytes.
+fn unfilter<'s>(
+    space: &'s FileSpace,
+    header: &FractalHeapHeader,
+    scratch: &mut Scratch,
+    stored: &Bytes<'_>,
+    mask: u32,
+    size: u64,
+    what: &'static str,
+) -> Result<Bytes<'s>> {
+    let at = stored.offset();
+    let pipeline = Pipeline::new(&header.filters, &Registry::default()).map_err(|e| e.at(at))?;
+    let (mut out, charge) = space.budget().buffer(size, what)?;
+    pipeline.decode(scratch, stored, mask, &mut out).map_err(|e| e.context(what).at(at))?;
+    Ok(Bytes::owned(out, charge, at))
 }

@@ -2,14 +2,15 @@
 
 use crate::format::Address;
 use crate::format::heap::local::LocalHeapHeader;
-use crate::space::{Bytes, FileSpace};
+use crate::space::{Block, FileSpace};
+use std::sync::Arc;
 use tensilo_core::Result;
 
 /// The data segment of a local heap.
 #[derive(Debug)]
 pub struct LocalHeap<'s> {
     space: &'s FileSpace,
-    data: Bytes<'s>,
+    data: Arc<Block>,
 }
 
 impl<'s> LocalHeap<'s> {
@@ -21,8 +22,12 @@ impl<'s> LocalHeap<'s> {
         let sizes = space.sizes();
         let head = space.read(address, LocalHeapHeader::len(sizes), "local heap")?;
         let header = LocalHeapHeader::parse(&head, head.offset(), sizes).map_err(|e| space.locate(e))?;
-        let data = space.read(header.data, header.size, "local heap data")?;
-        header.check_free_list(&data, data.offset(), sizes).map_err(|e| space.locate(e))?;
+        let key = [header.data.0, address.0, header.size, header.free_list];
+        let data = space.block(key, || {
+            let data = space.read(header.data, header.size, "local heap data")?;
+            header.check_free_list(&data, data.offset(), sizes).map_err(|e| space.locate(e))?;
+            data.into_block(space.budget(), "local heap data")
+        })?;
         Ok(Self { space, data })
     }
 

@@ -1,7 +1,9 @@
 //! Bytes of the file in memory: lent by the source, or read and charged.
 
+use super::Block;
 use std::ops::Deref;
 use tensilo_core::limits::Charge;
+use tensilo_core::{Budget, Result};
 
 /// A run of bytes and its place in the file.
 #[derive(Debug)]
@@ -13,7 +15,7 @@ pub struct Bytes<'a> {
 #[derive(Debug)]
 enum Data<'a> {
     Lent(&'a [u8]),
-    Owned(Vec<u8>, #[expect(dead_code, reason = "refunds the budget when dropped")] Charge),
+    Owned(Vec<u8>, Charge),
 }
 
 impl<'a> Bytes<'a> {
@@ -28,6 +30,17 @@ impl<'a> Bytes<'a> {
     /// Absolute offset of the first byte.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// The bytes as a block of their own: moved where they are owned, copied and charged where they are lent.
+    pub(crate) fn into_block(self, budget: &Budget, what: &str) -> Result<Block> {
+        match self.data {
+            Data::Owned(bytes, charge) => Ok(Block::new(bytes, charge, self.offset)),
+            Data::Lent(bytes) => {
+                let charge = budget.bytes(bytes.len() as u64, what)?;
+                Ok(Block::new(bytes.to_vec(), charge, self.offset))
+            }
+        }
     }
 
     /// Were the bytes lent by the source, without a copy?

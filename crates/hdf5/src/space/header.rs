@@ -61,8 +61,6 @@ impl StoredHeader {
             first = space.read(address, total, WHAT)?;
         }
         let mut header = Self { address, prefix, messages: Vec::new(), bytes: Vec::new() };
-        let mut visits = space.visits();
-        visits.enter(at, total, WHAT).map_err(|e| space.locate(e))?;
         let mut waiting = VecDeque::new();
         let chunk = first.get(..usize::try_from(total).unwrap_or(usize::MAX)).unwrap_or(&first);
         let skip = usize::try_from(header.prefix.len).unwrap_or(usize::MAX);
@@ -71,6 +69,11 @@ impl StoredHeader {
         if header.prefix.messages.is_some_and(|n| header.messages.len() > usize::from(n)) {
             return Err(space.corrupt("object header: more messages than it says", at));
         }
+        if waiting.is_empty() {
+            return Ok(header);
+        }
+        let mut visits = space.visits();
+        visits.enter(at, total, WHAT).map_err(|e| space.locate(e))?;
         while let Some((address, len)) = waiting.pop_front() {
             let chunk = space.read(address, len, "object header continuation")?;
             visits.enter(chunk.offset(), len, "object header continuation").map_err(|e| space.locate(e))?;

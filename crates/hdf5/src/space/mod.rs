@@ -3,6 +3,7 @@
 //! A [`FileSpace`] is one open file as all floors above see it: addresses go in, checked bytes come out. It finds
 //! the superblock, knows the end of the file, and lays a metadata cache image over the bytes where the file has one.
 
+mod block_cache;
 mod bytes;
 mod cache_image;
 mod extension;
@@ -10,6 +11,7 @@ mod global_heap;
 mod header;
 mod visits;
 
+pub(crate) use block_cache::Block;
 pub use bytes::Bytes;
 pub use cache_image::CacheImage;
 pub use extension::Extension;
@@ -56,6 +58,7 @@ struct Inner {
     image: Option<CacheImage>,
     shared: OnceLock<Vec<SharedIndex>>,
     global_heap: global_heap::Cache,
+    blocks: block_cache::Cache,
 }
 
 impl FileSpace {
@@ -116,6 +119,7 @@ impl FileSpace {
                 image: None,
                 shared: OnceLock::new(),
                 global_heap: global_heap::Cache::default(),
+                blocks: block_cache::Cache::default(),
             }),
         }
     }

@@ -117,6 +117,26 @@ def everything_limited(f):
     del f["unlimited"]
 
 
+def basic(f):
+    g = f.create_group("a/b")
+    f["soft"] = h5py.SoftLink("/a/b")
+    f["external"] = h5py.ExternalLink("other.h5", "/x")
+    for i in range(30):
+        g["link %d" % i] = f["a"]
+    g.attrs["text"] = "t\u00e9xt"
+    f.create_dataset("contiguous", data=np.arange(12.0).reshape(3, 4), fillvalue=9)
+    d = f.create_dataset("filtered", data=np.arange(99, dtype="i2").reshape(9, 11), chunks=(4, 3), compression="gzip")
+    for i in range(12):
+        d.attrs["attribute %d" % i] = i
+
+
+def deep_heap(f):
+    """Links whose messages fill a fractal heap until its table holds tables."""
+    g = group(f, "deep")
+    for i in range(4000):
+        g["link %d" % i] = h5py.SoftLink("/%0300d" % i)
+
+
 def types(f):
     """Every class of datatype."""
     T = h5py.h5t
@@ -331,6 +351,13 @@ for size in (4, 8):
         file("sizes_new_%d_%d" % (size, length), everything_limited if length == 4 else everything, "latest", prepare)
         file("sizes_many_%d_%d" % (size, length), lambda f: (many_links(f, 300), many_attributes(f, 50)), "latest", prepare)
         file("sizes_old_many_%d_%d" % (size, length), lambda f: (many_links(f, 300), many_attributes(f, 50)), "v18", prepare)
+for size in (2, 4, 8):
+    for length in (2, 4, 8):
+        for bound in ("earliest", "latest"):
+            file("basic_%s_%d_%d" % (bound, size, length), basic, bound, lambda p: check(L.H5Pset_sizes(p.id, size, length)))
+for length in (2, 4, 8):
+    file("basic_wide_16_%d" % length, basic, "latest", lambda p: check(L.H5Pset_sizes(p.id, 16, length)))
+file("links_deep", deep_heap)
 for block in (512, 4096):
     file("userblock_%d" % block, everything, "earliest", lambda p: p.set_userblock(block))
     file("userblock_new_%d" % block, everything, "latest", lambda p: p.set_userblock(block))
