@@ -7,6 +7,7 @@ mod counting;
 pub mod disk_log;
 mod memory_records;
 pub mod oracle;
+pub mod slow_pack;
 pub mod strategies;
 
 pub use counting::CountingSource;
