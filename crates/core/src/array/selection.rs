@@ -158,6 +158,17 @@ impl Axis {
         }
     }
 
+    /// The positions in order; the axis must have been checked.
+    pub fn positions(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Self::List(at) => Box::new(at.iter().copied()),
+            Self::Regular { start, stride, count, block } => {
+                let at = move |i: u64| start.wrapping_add_signed((i as i64).wrapping_mul(*stride));
+                Box::new((0..*count).flat_map(move |i| (0..*block).map(move |j| at(i).wrapping_add(j))))
+            }
+        }
+    }
+
     fn check(&self, dimension: usize, extent: u64) -> Result<()> {
         match self {
             Self::Regular { start, stride, count, block } => Hyperslab {
@@ -211,6 +222,32 @@ impl Selection {
     /// As [`shape`](Self::shape), and `Limit` when it does not fit in 63 bits.
     pub fn elements(&self, of: &[u64]) -> Result<u64> {
         elements(&self.shape(of)?)
+    }
+
+    /// The axes of a selection that is an outer product; `None` for point lists and unions.
+    ///
+    /// # Errors
+    /// As [`shape`](Self::shape).
+    pub fn axes(&self, of: &[u64]) -> Result<Option<Vec<Axis>>> {
+        match self {
+            Self::Points(_) | Self::Union(_) => Ok(None),
+            _ => match self.resolve(of)? {
+                Wanted::Axes(axes) => Ok(Some(axes)),
+                Wanted::Runs(_) => Ok(None),
+            },
+        }
+    }
+
+    /// The runs of row-major element numbers of a point list or union, in the order of the result; a run does not pass
+    /// the end of a row.
+    ///
+    /// # Errors
+    /// As [`shape`](Self::shape), and `InvalidArgument` for selections that are an outer product.
+    pub fn runs(&self, of: &[u64]) -> Result<Vec<std::ops::Range<u64>>> {
+        match self.resolve(of)? {
+            Wanted::Runs(runs) => Ok(runs.into_iter().map(|r| r.start..r.start + r.len).collect()),
+            Wanted::Axes(_) => Err(Error::invalid("this selection is a product of axes, not a list of runs")),
+        }
     }
 
     /// Checks the selection against an array's shape.

@@ -13,9 +13,11 @@ pub mod heap;
 pub mod index;
 pub mod message;
 pub mod object_header;
+pub mod selection;
 pub mod shared_messages;
 pub mod superblock;
 pub mod symbol_entry;
+pub mod virtual_block;
 
 /// A position in the file as stored: relative to the base address, which [`space`](crate::space) adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,9 @@
 
 use super::convert::Conversion;
 use super::element::Element;
+use super::external_raw::ExternalRaw;
 use super::plan::ReadPlan;
+use super::virtual_dataset::{self, Virtual};
 use super::{Attribute, DamagedAttribute, File, attribute, execute, strings, vlen};
 use crate::format::Address;
 use crate::format::datatype::Datatype;
@@ -15,6 +17,7 @@ use crate::object::ObjectHeader;
 use crate::space::FileSpace;
 use std::sync::{Arc, OnceLock};
 use tensilo_core::array::{ChunkGrid, Selection};
+use tensilo_core::io::ByteSource;
 use tensilo_core::limits::Charge;
 use tensilo_core::{Error, Monitor, Quiet, Result};
 use tensilo_filters::{FilterSpec, Pipeline};
@@ -33,7 +36,7 @@ pub(super) struct DatasetInner {
     dataspace: Dataspace,
     pub(super) shape: Vec<u64>,
     max_shape: Vec<Option<u64>>,
-    datatype: Datatype,
+    pub(super) datatype: Datatype,
     /// Bytes of an element as stored.
     pub(super) width: usize,
     pub(super) layout: DataLayout,
@@ -53,8 +56,17 @@ pub(super) enum Storage {
     Contiguous(u64),
     /// In chunks.
     Chunked(Box<Chunks>),
-    /// Somewhere that cannot be read, in words.
-    Elsewhere(&'static str),
+    /// In other files.
+    External(Box<External>),
+    /// In other datasets.
+    Virtual(Box<Virtual>),
+}
+
+/// Raw data in other files, which are opened when it is first read.
+#[derive(Debug)]
+pub(super) struct External {
+    bytes: u64,
+    opened: OnceLock<ExternalRaw>,
 }
 
 /// Chunks of a dataset.
@@ -110,22 +122,57 @@ impl DatasetInner {
             filters,
         };
         new.storage = new.find_storage()?;
+        if let Storage::Virtual(parts) = &new.storage {
+            let extents = parts.extents(&new.file, &new.shape, &new.max_shape)?;
+            if extents != new.shape {
+                // As far as the sources reach now, which the stored extents need not know.
+                new.dataspace = Dataspace::Simple { dims: extents.clone(), max: new.max_shape.clone() };
+                new.shape = extents;
+                new.bytes()?;
+            }
+        }
         Ok(new)
+    }
+
+    /// Bytes of all elements.
+    fn bytes(&self) -> Result<u64> {
+        let too_many =
+            || Error::corrupt(format!("shape {:?} has more elements than fit in 64 bits", self.shape));
+        self.dataspace
+            .elements()
+            .and_then(|n| n.checked_mul(self.width as u64))
+            .filter(|n| *n <= i64::MAX as u64)
+            .ok_or_else(too_many)
+    }
+
+    /// Where stored offsets point into.
+    pub(super) fn source(&self) -> Result<&dyn ByteSource> {
+        match &self.storage {
+            Storage::External(external) => match external.opened.get() {
+                Some(raw) => Ok(raw),
+                None => {
+                    let raw = ExternalRaw::open(&self.file, &self.header.external_files()?, external.bytes)?;
+                    Ok(external.opened.get_or_init(|| raw))
+                }
+            },
+            _ => Ok(self.file.0.space.source().as_ref()),
+        }
+    }
+
+    /// The end of what [`source`](Self::source) holds.
+    pub(super) fn source_end(&self) -> Result<u64> {
+        match &self.storage {
+            Storage::External(external) => Ok(external.bytes),
+            _ => Ok(self.file.0.space.end()),
+        }
     }
 
     fn find_storage(&self) -> Result<Storage> {
         let space = &self.file.0.space;
-        let too_many =
-            || Error::corrupt(format!("shape {:?} has more elements than fit in 64 bits", self.shape));
-        let bytes = self
-            .dataspace
-            .elements()
-            .and_then(|n| n.checked_mul(self.width as u64))
-            .filter(|n| *n <= i64::MAX as u64)
-            .ok_or_else(too_many)?;
+        let bytes = self.bytes()?;
         Ok(match &self.layout {
             _ if self.header.find(MessageKind::ExternalFiles).is_some() => {
-                Storage::Elsewhere("raw data in external files is not supported yet")
+                Storage::External(Box::new(External { bytes, opened: OnceLock::new() }))
             }
             DataLayout::Compact(data) if (data.len() as u64) < bytes => {
                 return Err(Error::corrupt(format!(
@@ -141,7 +188,9 @@ impl DatasetInner {
             DataLayout::Contiguous { address: Some(address), .. } => {
                 Storage::Contiguous(space.absolute(*address)?)
             }
-            DataLayout::Virtual { .. } => Storage::Elsewhere("virtual datasets are not supported yet"),
+            DataLayout::Virtual { heap, index } => {
+                Storage::Virtual(Box::new(Virtual::load(&self.file, *heap, *index)?))
+            }
             DataLayout::Chunked(chunked) => {
                 if chunked.element_size != self.width as u64 {
                     return Err(Error::corrupt(format!(
@@ -358,7 +407,6 @@ impl Dataset {
     /// no steps.
     pub fn plan(&self, selection: &Selection) -> Result<ReadPlan> {
         self.located(|| {
-            self.readable()?;
             if self.0.dataspace == Dataspace::Null {
                 return Err(Error::invalid("a null dataspace has nothing to plan"));
             }
@@ -467,13 +515,6 @@ impl Dataset {
         Ok((tensilo_core::buffer::zeroed_vec(n)?, charge))
     }
 
-    fn readable(&self) -> Result<()> {
-        match self.0.storage {
-            Storage::Elsewhere(why) => Err(Error::unsupported(why)),
-            _ => Ok(()),
-        }
-    }
-
     fn run(
         &self,
         selection: &Selection,
@@ -482,13 +523,28 @@ impl Dataset {
         zeroed: bool,
         monitor: &dyn Monitor,
     ) -> Result<()> {
-        self.readable()?;
+        self.run_at(selection, conversion, destination, zeroed, 0, monitor)
+    }
+
+    /// Reads; `level` counts the virtual datasets around this one.
+    pub(super) fn run_at(
+        &self,
+        selection: &Selection,
+        conversion: Option<&Conversion>,
+        destination: &mut [u8],
+        zeroed: bool,
+        level: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         if self.0.dataspace == Dataspace::Null {
             self.count(selection)?;
             return match destination.is_empty() {
                 true => Ok(()),
                 false => Err(Error::invalid("a null dataspace has no elements to fill a buffer with")),
             };
+        }
+        if let Storage::Virtual(parts) = &self.0.storage {
+            return virtual_dataset::run(&self.0, parts, selection, conversion, destination, level, monitor);
         }
         let plan = ReadPlan::new(&self.0, selection)?;
         execute::run(&self.0, &plan, conversion, destination, zeroed, monitor)

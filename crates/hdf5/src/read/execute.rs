@@ -123,7 +123,7 @@ impl Work<'_> {
 
     /// No buffer is made for bytes that the file does not have.
     fn check_end(&self, fetch: u64) -> Result<()> {
-        let len = self.data.file.0.space.end();
+        let len = self.data.source_end()?;
         for batch in &self.plan.batches {
             if let Some(span) = batch.span.as_ref().filter(|s| s.end > len) {
                 return Err(self.placed(
@@ -144,7 +144,7 @@ impl Work<'_> {
 
     fn batch(&self, worker: &mut Worker, batch: &Batch) -> Result<()> {
         let steps = &self.plan.steps[batch.steps.clone()];
-        let source = self.data.file.0.space.source();
+        let source = self.data.source()?;
         let Some(span) = batch.span.clone() else {
             return steps.iter().try_for_each(|s| self.step_alone(worker, s).map_err(|e| self.placed(s, e)));
         };
@@ -176,7 +176,7 @@ impl Work<'_> {
         }
         let Some(mut tile) = self.canvas.tile(step.part) else { return Err(taken()) };
         let Some(run) = tile.contiguous() else { return Err(taken()) };
-        self.data.file.0.space.source().read_at(start, run)?;
+        self.data.source()?.read_at(start, run)?;
         Ok(true)
     }
 
@@ -198,9 +198,9 @@ impl Work<'_> {
                 let ranges = self.plan.split.ranges_in_chunk(step.part, self.plan.width, 4096);
                 let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(()) };
                 let (low, high) = (first.start, last.end);
-                let source = self.data.file.0.space.source();
+                let source = self.data.source()?;
                 let at = |i: usize| offset.saturating_add(i as u64);
-                if at(high) > self.data.file.0.space.end() {
+                if at(high) > self.data.source_end()? {
                     return Err(Error::corrupt("the data reaches past the end of the file").at(at(low)));
                 }
                 if let Some(bytes) = source.borrow(at(low)..at(high)) {

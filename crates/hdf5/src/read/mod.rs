@@ -24,12 +24,15 @@ mod dataset;
 mod element;
 mod execute;
 mod external;
+mod external_raw;
 mod file;
 mod group;
 mod options;
+mod pairing;
 mod path;
 mod plan;
 mod strings;
+mod virtual_dataset;
 pub mod vlen;
 
 pub use crate::index::ChunkEntry;

@@ -125,9 +125,12 @@ impl ReadPlan {
         let space = &data.file.0.space;
         Ok(match &data.storage {
             Storage::Fill => Source::Fill,
-            Storage::Elsewhere(why) => return Err(Error::unsupported(*why)),
+            Storage::Virtual(_) => {
+                return Err(Error::unsupported("a virtual dataset has no plan of its own"));
+            }
             Storage::Header => Source::Header,
-            Storage::Contiguous(start) => {
+            Storage::Contiguous(_) | Storage::External(_) => {
+                let start = if let Storage::Contiguous(start) = &data.storage { *start } else { 0 };
                 // A band is a run of bytes, so the number of elements before it says where it is.
                 let grid = self.split.grid();
                 let mut before = 0_u64;

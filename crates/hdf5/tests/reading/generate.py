@@ -2,7 +2,8 @@
 
 Usage: generate.py FOLDER. Writes FOLDER/*.h5, FOLDER/expected.bin and FOLDER/manifest.tsv with lines
 file, path, mode, selection, offset in expected.bin, bytes, shape.
-Modes: raw (bytes as stored), as:TYPE (converted), strings (NUL after each), error:KIND.
+Modes: raw (bytes as stored), as:TYPE (converted), strings (NUL after each), error:as:TYPE (a value does not fit),
+refused:KIND (opening or reading fails with this kind of error).
 Selections: np:TEXT (NumPy's syntax), pts:A,B;C,D (points), or:START/STRIDE/COUNT/BLOCK|... (union).
 """
 import ctypes
@@ -13,7 +14,9 @@ import sys
 import h5py
 import numpy as np
 
-folder = sys.argv[1]
+import linked
+
+folder = os.path.abspath(sys.argv[1])
 rng = np.random.default_rng(20240607)
 manifest = open(os.path.join(folder, "manifest.tsv"), "w")
 expected = open(os.path.join(folder, "expected.bin"), "wb")
@@ -390,5 +393,6 @@ with h5py.File(os.path.join(folder, name), "w") as f:
     f.create_dataset("enum", data=np.array([0, 500, -7, 500], ">i2"), dtype=e)
     say(name, "enum", "as:i4", "np:", np.array([0, 500, -7, 500], "<i4").tobytes(), (4,))
 
+linked.make(folder, say, expect, numbers)
 manifest.close()
 expected.close()
