@@ -9,7 +9,7 @@ use crate::format::Address;
 use crate::format::datatype::{CharacterSet, Datatype};
 use crate::format::message::dataspace::Dataspace;
 use crate::format::message::fill_value::FillMessage;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tensilo_core::{Error, Result};
 use tensilo_filters::FilterSpec;
 
@@ -96,6 +96,8 @@ pub(crate) struct Node {
     pub(crate) path: String,
     pub(crate) kind: Kind,
     pub(crate) attributes: Vec<Attribute>,
+    /// Their names.
+    attribute_names: BTreeSet<Vec<u8>>,
     /// Hard links to it.
     pub(crate) links: u32,
     /// Address of its header, where something had to know it beforehand.
@@ -105,7 +107,15 @@ pub(crate) struct Node {
 
 impl Node {
     fn new(path: String, kind: Kind) -> Self {
-        Self { path, kind, attributes: Vec::new(), links: 1, pinned: None, comment: None }
+        Self {
+            path,
+            kind,
+            attributes: Vec::new(),
+            attribute_names: BTreeSet::new(),
+            links: 1,
+            pinned: None,
+            comment: None,
+        }
     }
 }
 
@@ -248,14 +258,14 @@ impl Tree {
     /// Adds an attribute to an object.
     pub(crate) fn add_attribute(&mut self, id: NodeId, mut attribute: Attribute) -> Result<()> {
         let node = self.node_mut(id);
-        let shown_name = String::from_utf8_lossy(&attribute.name).into_owned();
-        if node.attributes.iter().any(|a| a.name == attribute.name) {
-            return Err(Error::already_exists(format!("attribute {shown_name:?} was already made"))
-                .in_object(node.path.clone()));
-        }
         attribute.order = u16::try_from(node.attributes.len()).map_err(|_| {
             Error::invalid("an object can have at most 65536 attributes").in_object(node.path.clone())
         })?;
+        if !node.attribute_names.insert(attribute.name.clone()) {
+            let name = String::from_utf8_lossy(&attribute.name);
+            return Err(Error::already_exists(format!("attribute {name:?} was already made"))
+                .in_object(node.path.clone()));
+        }
         node.attributes.push(attribute);
         Ok(())
     }

@@ -10,6 +10,7 @@ mod random_trees;
 mod references;
 mod small_files;
 mod types;
+mod window;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
