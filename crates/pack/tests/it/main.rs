@@ -1,6 +1,8 @@
 //! Tests of packing against the ground-truth fixtures and against independent slow code.
 
 mod fixtures;
+mod producing;
 mod products;
+mod publishing;
 mod reading;
 mod verifying;
