@@ -336,11 +336,11 @@ impl<W: Ordered> Engine<'_, W> {
         };
         let mut state = self.lock();
         state.busy -= 1;
-        if let Err(e) = result {
-            if state.failed.as_ref().is_none_or(|(failed, _)| position < *failed) {
-                state.failed = Some((position, e));
-            }
-            // Counted as done, so that what lies before it can go on; nothing behind it will.
+        // A failed step counts as done, so that what lies before it can go on; nothing behind it will.
+        if let Err(e) = result
+            && state.failed.as_ref().is_none_or(|(failed, _)| position < *failed)
+        {
+            state.failed = Some((position, e));
         }
         match step {
             Step::Consume(_) => {

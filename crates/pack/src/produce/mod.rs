@@ -142,13 +142,16 @@ fn make_room(plan: &Plan, options: &ProduceOptions) -> Result<Vec<PathBuf>> {
     Ok(cleared)
 }
 
+/// The members with what they are now, and the data files with their indexes.
+type Authenticated = (Vec<(SourceMember, Fingerprint)>, Vec<Prepared>);
+
 /// Hashes the members again and opens their indexes; both must be what was inspected.
 fn authenticate(
     inspection: &Inspection,
     plan: &Plan,
     options: &ProduceOptions,
     monitor: &dyn Monitor,
-) -> Result<(Vec<(SourceMember, Fingerprint)>, Vec<Prepared>)> {
+) -> Result<Authenticated> {
     inspection.check_consistency()?;
     let threads = Threads::new(plan.workers);
     let files = inspection.files();

@@ -90,9 +90,15 @@ struct Lane<'a> {
     finished: &'a Mutex<Vec<(usize, Sha256Sum, Fingerprint)>>,
 }
 
+/// The lanes that nobody holds, each with the steps it has left.
+struct Idle {
+    lanes: Vec<(Vec<Hashing>, usize)>,
+    /// How many are held.
+    held: usize,
+}
+
 struct Lanes {
-    /// Lanes that nobody holds, and how many are held.
-    idle: Mutex<(Vec<(Vec<Hashing>, usize)>, usize)>,
+    idle: Mutex<Idle>,
     returned: Condvar,
     finished: Mutex<Vec<(usize, Sha256Sum, Fingerprint)>>,
     steps: usize,
@@ -110,17 +116,17 @@ impl Lanes {
         let total = all.iter().map(|f| f.before.bytes).sum();
         // Files of like length share a lane, so that both streams run to the end.
         all.sort_by_key(|f| (f.before.bytes, f.index));
-        let (mut idle, mut steps) = (Vec::new(), 0);
+        let (mut lanes, mut steps) = (Vec::new(), 0);
         while let Some(longest) = all.pop() {
             let of_lane = longest.before.bytes.div_ceil(STEP).max(1) as usize;
             let mut lane = vec![longest];
             lane.extend(all.pop());
             steps += of_lane;
-            idle.push((lane, of_lane));
+            lanes.push((lane, of_lane));
         }
-        idle.reverse();
+        lanes.reverse();
         Ok(Self {
-            idle: Mutex::new((idle, 0)),
+            idle: Mutex::new(Idle { lanes, held: 0 }),
             returned: Condvar::new(),
             finished: Mutex::default(),
             steps,
@@ -132,11 +138,11 @@ impl Lanes {
     fn take(&self) -> Option<Lane<'_>> {
         let mut state = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some((files, steps)) = state.0.pop() {
-                state.1 += 1;
+            if let Some((files, steps)) = state.lanes.pop() {
+                state.held += 1;
                 return Some(Lane { files, steps, finished: &self.finished });
             }
-            if state.1 == 0 {
+            if state.held == 0 {
                 return None;
             }
             state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -145,9 +151,9 @@ impl Lanes {
 
     fn give(&self, lane: Option<Lane<'_>>) {
         let mut state = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 -= 1;
+        state.held -= 1;
         if let Some(lane) = lane {
-            state.0.push((lane.files, lane.steps));
+            state.lanes.push((lane.files, lane.steps));
         }
         self.returned.notify_all();
     }

@@ -1,7 +1,5 @@
 //! Producing equals the ground truth, refuses what it must, and leaves nothing behind.
 
-#![expect(clippy::disallowed_methods, reason = "test set-up")]
-
 use crate::fixtures::{UINT8, expected, packs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
