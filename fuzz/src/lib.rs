@@ -5,17 +5,19 @@
 
 mod filters;
 mod hdf5;
+mod pack;
 mod wire;
 
 pub use filters::filters;
 pub use hdf5::hdf5;
+pub use pack::pack;
 pub use wire::wire;
 
 /// A target's name, which is that of its folder in `corpus/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: &[Target] = &[("wire", wire), ("filters", filters), ("hdf5", hdf5)];
+pub const TARGETS: &[Target] = &[("wire", wire), ("filters", filters), ("hdf5", hdf5), ("pack", pack)];
 
 /// Bytes that one target may have allocated at a time.
 pub const MOST_BYTES: u64 = 64 << 20;

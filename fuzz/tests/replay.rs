@@ -37,10 +37,12 @@ impl Random {
     }
 }
 
-/// Metadata whose bytes are followed by their lookup3 checksum.
+/// Metadata that a checksum guards, and where that stands.
 struct Sealed {
     start: usize,
     end: usize,
+    sum_at: usize,
+    sum: fn(&[u8]) -> u32,
 }
 
 impl Sealed {
@@ -67,21 +69,32 @@ impl Sealed {
             b"FSHD",
             b"FSSE",
         ];
-        let mut found = Vec::new();
+        let mut found = Vec::from_iter(Self::manifest(seed));
         for start in 0..seed.len() {
             if SIGNATURES.iter().any(|s| seed[start..].starts_with(s)) {
                 let holds = |end: &usize| seed[*end..*end + 4] == lookup3(&seed[start..*end]).to_le_bytes();
                 let end = (start + 4..seed.len().saturating_sub(3)).take(4096).find(holds);
-                found.extend(end.map(|end| Self { start, end }));
+                found.extend(end.map(|end| Self { start, end, sum_at: end, sum: lookup3 }));
             }
         }
         found
     }
 
+    /// The manifest of a pack, whose CRC-32 and length stand in the prelude before it.
+    fn manifest(seed: &[u8]) -> Option<Self> {
+        let length = seed.strip_prefix(b"QGPUH5\0\x01")?.first_chunk::<4>()?;
+        Some(Self {
+            start: 24,
+            end: 24 + u32::from_le_bytes(*length) as usize,
+            sum_at: 12,
+            sum: crc32fast::hash,
+        })
+    }
+
     /// Makes the checksum right again, so that a change reaches the parser behind it.
     fn seal(&self, bytes: &mut [u8]) {
-        if let Some(sum) = bytes.get(self.start..self.end).map(lookup3)
-            && let Some(place) = bytes.get_mut(self.end..self.end + 4)
+        if let Some(sum) = bytes.get(self.start..self.end).map(self.sum)
+            && let Some(place) = bytes.get_mut(self.sum_at..self.sum_at + 4)
         {
             place.copy_from_slice(&sum.to_le_bytes());
         }
