@@ -20,6 +20,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("loader", &["core"]),
     ("pack", &["core", "filters", "hdf5"]),
     ("convert", &["core", "filters", "hdf5", "records", "lanes", "pack"]),
+    ("capi", &["core", "pack"]),
     ("tensilo", &["core", "filters", "hdf5", "records", "lanes", "loader", "pack", "convert"]),
     ("cli", &["tensilo"]),
     ("python", &["tensilo"]),

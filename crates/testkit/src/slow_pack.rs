@@ -151,7 +151,7 @@ fn packed_shard(r: &Reader<'_>, at: usize, l: &Layout, excluded: &[usize]) -> Re
                 ensure(nibble == 0, "tail nibble")?;
                 continue;
             }
-            if tile > 0 && tile % 32 == 0 {
+            if tile > 0 && tile.is_multiple_of(32) {
                 ensure(word(tile / 32)? == sum, "checkpoint")?;
             }
             let width = if l.encoding == 2 && nibble == 15 { 16 } else { nibble };

@@ -277,7 +277,8 @@ impl Pack {
                 let part = part.lock().unwrap_or_else(|p| p.into_inner()).take();
                 let part = part.ok_or_else(|| Error::invalid("a part was handed out twice"))?;
                 let (shard, local) = place(*scan, per_shard);
-                group_frames(&*self.shard(shard)?, local, pixels, part);
+                let shard = self.shard(shard)?;
+                group_frames(&shard, local, pixels, part);
                 part.chunks_exact_mut(pixels).for_each(|frame| exclusion.apply(frame));
                 done.add(2 * part.len() as u64);
                 Ok(())

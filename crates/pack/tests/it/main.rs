@@ -1,8 +1,10 @@
 //! Tests of packing against the ground-truth fixtures and against independent slow code.
 
+mod agreeing;
 mod fixtures;
 mod producing;
 mod products;
 mod publishing;
 mod reading;
 mod verifying;
+mod writer;
