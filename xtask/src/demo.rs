@@ -13,15 +13,17 @@ pub fn run() -> Outcome {
     let program = target().join("release/tensilo");
     let folder = fresh_folder(&target().join("demo"))?;
     let folder = folder.strip_prefix(root()).unwrap_or(&folder).display().to_string();
-    let cache = format!("{folder}/demo.tensilo");
-    let (diffraction, detector) = (format!("{folder}/diffraction.png"), format!("{folder}/detector.png"));
+    let pack = format!("{folder}/demo.h5");
+    let (diffraction, detector) = (format!("{folder}/diffraction.png"), format!("{folder}/bright-field.png"));
+    // The prepared index of the source stays below target/, too.
+    let index = format!("--index-dir={folder}");
     for args in [
-        vec!["pack", "inspect", SOURCE],
-        vec!["pack", "plan", SOURCE],
-        vec!["pack", "produce", SOURCE, &cache],
-        vec!["pack", "verify", &cache, "--source", SOURCE],
-        vec!["pack", "read", &cache, "--diffraction", &diffraction],
-        vec!["pack", "read", &cache, "--detector", &detector],
+        vec!["pack", "inspect", SOURCE, &index],
+        vec!["pack", "plan", SOURCE, &pack, &index],
+        vec!["pack", "produce", SOURCE, &pack, &index],
+        vec!["pack", "verify", &pack, "--source", SOURCE],
+        vec!["pack", "read", &pack, "--diffraction", "--log", "--output", &diffraction],
+        vec!["pack", "read", &pack, "--disk", "8", "--output", &detector],
     ] {
         println!("\n$ tensilo {}", args.join(" "));
         steps::call(command(&program, &args))?;

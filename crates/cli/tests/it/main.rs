@@ -2,5 +2,6 @@
 
 mod behaviour;
 mod corpus;
+mod packing;
 mod program;
 mod snapshots;

@@ -89,6 +89,7 @@ impl Disk for SystemDisk {
     }
 
     fn free_space(&self, path: &Path) -> Result<u64> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let absolute = std::path::absolute(path).map_err(err("cannot examine", path))?;
         for ancestor in absolute.ancestors() {
             match rustix::fs::statvfs(ancestor) {
@@ -178,5 +179,18 @@ impl DiskFile for SystemFile {
 
     fn fingerprint(&self) -> Result<Fingerprint> {
         Ok(fingerprint_of(&self.file.metadata().map_err(err("cannot examine", &self.path))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_empty_path_is_the_current_folder() {
+        let disk = SystemDisk;
+        assert!(disk.free_space(Path::new("")).unwrap() > 0);
+        assert_eq!(disk.list(Path::new("")).unwrap(), disk.list(Path::new(".")).unwrap());
+        disk.sync_dir(Path::new("")).unwrap();
     }
 }

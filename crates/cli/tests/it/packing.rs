@@ -1,0 +1,187 @@
+//! `tensilo pack` on the demonstration family: made, proven, read, and never overwritten.
+#![expect(clippy::disallowed_methods, reason = "test set-up")]
+
+use crate::program::{command, run};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tensilo::core::io::SystemDisk;
+use tensilo::hdf5::write::{FileWriter, Filters, WriteOptions};
+use tensilo_testkit::oracle;
+
+fn master() -> String {
+    oracle::workspace_root().join("examples/family/demo_master.h5").display().to_string()
+}
+
+fn text(out: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A folder with `demo.tensilo` and its receipt in it.
+fn packed() -> oracle::TempDir {
+    let folder = oracle::temp_dir();
+    let out = run(folder.path(), &["pack", "produce", &master(), "demo.tensilo", "--index-dir", "index"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    folder
+}
+
+#[test]
+fn a_produced_pack_is_proven_with_its_receipt_and_its_source() {
+    let folder = packed();
+    assert_eq!(names(folder.path()), ["demo.tensilo", "demo.tensilo.receipt.json", "index"]);
+    let source = master();
+    for args in [
+        &["pack", "verify", "demo.tensilo"][..],
+        &["pack", "verify", "demo.tensilo", "--no-receipt"],
+        &["pack", "verify", "demo.tensilo", "--source", &source],
+    ] {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out));
+    }
+    let out = run(folder.path(), &["pack", "verify", "demo.tensilo", "--json"]);
+    let line = String::from_utf8(out.stdout).unwrap();
+    let view: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(view["schema"], "tensilo.pack.verify/1");
+    assert_eq!(view["proven"], true);
+    assert_eq!(line.lines().count(), 1);
+}
+
+#[test]
+fn a_changed_pack_is_not_proven_and_that_is_an_answer() {
+    let folder = packed();
+    let path = folder.path().join("demo.tensilo");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let out = run(folder.path(), &["pack", "verify", "demo.tensilo"]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    let out = run(folder.path(), &["pack", "verify", "nowhere.tensilo"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+}
+
+#[test]
+fn pack_and_receipt_are_never_overwritten() {
+    let folder = packed();
+    let before = std::fs::read(folder.path().join("demo.tensilo")).unwrap();
+    let produce = ["pack", "produce", &master(), "demo.tensilo", "--index-dir", "index"];
+    let out = run(folder.path(), &produce);
+    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(text(&out).lines().count(), 1, "{}", text(&out));
+    assert_eq!(std::fs::read(folder.path().join("demo.tensilo")).unwrap(), before);
+    let out = run(folder.path(), &[&produce[..], &["--force"]].concat());
+    assert_eq!(out.status.code(), Some(2), "there is no --force");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_written() {
+    let folder = oracle::temp_dir();
+    let source = master();
+    for extra in [
+        &["--backend", "metal"][..],
+        &["--backend", "cuda"],
+        &["--backend", "vulkan"],
+        &["--backend", "webgpu"],
+        &["--memory", "1MiB"],
+        &["--available-disk", "1MiB"],
+        &["--dataset", "other"],
+    ] {
+        let args = [&["pack", "produce", &source, "x/demo.tensilo", "--index-dir", "index"], extra].concat();
+        let out = run(folder.path(), &args);
+        assert_eq!(out.status.code(), Some(2), "{extra:?}: {}", text(&out));
+        assert!(!folder.path().join("x").exists(), "{extra:?}");
+    }
+}
+
+#[test]
+fn frames_and_virtual_detectors_are_numpys() {
+    let Some(python) = oracle::python() else { return oracle::skip("Python with h5py", 1) };
+    if !oracle::python_has("hdf5plugin") {
+        return oracle::skip("hdf5plugin", 1);
+    }
+    let folder = packed();
+    for args in [
+        &["--frame", "15,31", "-o", "frame.npy"][..],
+        &["--frame", "0,0", "--raw", "-o", "raw.npy"],
+        &["--diffraction", "-o", "sum.npy"],
+        &["--disk", "11", "-o", "disk.npy"],
+        &["--disk", "12:30", "--center", "30,33.5", "-o", "ring.npy"],
+        &["--diffraction", "--log", "-o", "sum.png"],
+        &["--disk", "11", "-o", "disk.png"],
+    ] {
+        let out = run(folder.path(), &[&["pack", "read", "demo.tensilo"], args].concat());
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out));
+    }
+    let code = r"
+import sys, h5py, hdf5plugin, numpy as np
+source, out = sys.argv[1:]
+with h5py.File(source + '/demo_master.h5') as f:
+    raw = np.concatenate([f['entry/data/data_%06d' % i][()] for i in (1, 2, 3)])
+    mask = f['entry/instrument/detector/detectorSpecific/pixel_mask'][()]
+work = np.where(mask == 0, raw, 0)
+r, c = np.mgrid[:64, :64].astype(float)
+def inside(center, inner, outer):
+    d = (r - center[0]) ** 2 + (c - center[1]) ** 2
+    return (d <= outer ** 2) & (d >= inner ** 2)
+def same(name, expected):
+    got = np.load(out + '/' + name)
+    assert got.shape == expected.shape and (got == expected).all(), name
+same('frame.npy', work[511])
+same('raw.npy', raw[0])
+same('sum.npy', work.sum(0, dtype='u8'))
+same('disk.npy', (work * inside((31.5, 31.5), 0, 11)).sum((1, 2), dtype='u8').reshape(16, 32))
+same('ring.npy', (work * inside((30, 33.5), 12, 30)).sum((1, 2), dtype='u8').reshape(16, 32))
+import zlib, struct
+for name, width, height in [('sum.png', 512, 512), ('disk.png', 512, 256)]:
+    b = open(out + '/' + name, 'rb').read()
+    assert b[:8] == b'\x89PNG\r\n\x1a\n' and struct.unpack('>II', b[16:24]) == (width, height), name
+";
+    let family = PathBuf::from(master()).parent().unwrap().to_path_buf();
+    let status = Command::new(python).args(["-c", code]).arg(family).arg(folder.path()).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn ctrl_c_leaves_neither_pack_nor_partial_file() {
+    let folder = oracle::temp_dir();
+    // Enough frames of nothing that packing takes a while.
+    let frames = 32_768;
+    let mut w =
+        FileWriter::create(SystemDisk::shared(), folder.path().join("zeros.h5"), WriteOptions::default())
+            .unwrap();
+    w.dataset("/entry/data/data")
+        .shape(&[frames, 64, 64])
+        .chunk(&[1, 64, 64])
+        .filters(Filters::bitshuffle_lz4())
+        .attribute("scan_shape", tensilo::hdf5::write::Value::array(&[128_i64, 256], &[2]).unwrap())
+        .write(&vec![0_u16; frames as usize * 64 * 64])
+        .unwrap();
+    w.finish().unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let mut child = command(folder.path())
+        .args(["pack", "produce", "zeros.h5", "out/zeros.tensilo", "--index-dir", "index", "--threads", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while names(&out).is_empty() && begun.elapsed() < Duration::from_secs(60) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it began to write");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert_eq!(names(&out), [""; 0]);
+}
