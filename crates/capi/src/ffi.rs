@@ -78,7 +78,6 @@ pub unsafe extern "C" fn qh5_lossless_pack_v1_writer_open(
 /// # Safety
 /// `writer` came from `open` and was neither closed nor aborted, no other thread uses it now; `payload` and `header` are
 /// null or that many words; the offsets are null or may be written; `message` is null or room for `capacity` bytes.
-#[expect(clippy::too_many_arguments, reason = "C has no slices and one answer")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qh5_lossless_pack_v1_writer_append_shard(
     writer: *mut PackWriter,

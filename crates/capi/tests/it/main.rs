@@ -53,7 +53,7 @@ fn a_program_in_c_writes_a_body_that_reads_back() {
     ];
     assert_eq!(offsets.len(), parts.len());
     for ((name, words), offset) in parts.into_iter().zip(offsets) {
-        let dataset = file.dataset(&format!("/quantem_gpu/shards/{name}")).unwrap();
+        let dataset = file.dataset(format!("/quantem_gpu/shards/{name}")).unwrap();
         assert_eq!(dataset.read::<u32>().unwrap(), words, "{name}");
         let stored: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         assert!(offset >= 65_536);

@@ -35,7 +35,7 @@ fn shards_are_appended_in_order_and_stand_where_the_writer_says() {
     ] {
         let stored: Vec<u8> = words.iter().flat_map(|w: &u32| w.to_le_bytes()).collect();
         assert_eq!(bytes[extent.range().start as usize..extent.range().end as usize], stored, "{name}");
-        let dataset = file.dataset(&format!("/quantem_gpu/shards/{name}")).unwrap();
+        let dataset = file.dataset(format!("/quantem_gpu/shards/{name}")).unwrap();
         assert_eq!(dataset.read::<u32>().unwrap(), words, "{name}");
     }
 }
