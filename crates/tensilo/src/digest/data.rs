@@ -91,13 +91,16 @@ pub(super) fn dataset(
     Ok(hash)
 }
 
+/// Takes start and extents of a block.
+type EachSlab<'a> = dyn FnMut(&[u64], &[u64]) -> Result<(), Trouble> + 'a;
+
 /// Cuts a shape into blocks that follow each other in C order, whole rows of chunks where they are not too large.
 fn slabs(
     shape: &[u64],
     unit: u64,
     chunk: Option<&[u64]>,
     above: &mut Vec<u64>,
-    read: &mut dyn FnMut(&[u64], &[u64]) -> Result<(), Trouble>,
+    read: &mut EachSlab<'_>,
 ) -> Result<(), Trouble> {
     let (first, inner) = (shape[0], &shape[1..]);
     let row = inner.iter().fold(unit, |n, d| n.saturating_mul(*d)).max(1);

@@ -312,13 +312,11 @@ fn put_leaf(l: Leaf, bytes: &[u8], out: &mut dyn Sink) {
     }
 }
 
+/// Takes the number of elements of a sequence, and their stored bytes.
+type TakeSequence<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Trouble> + 'a;
+
 /// Follows a stored sequence (u32 length, heap address, u32 index); `take` is not called for a null one.
-fn follow(
-    b: &[u8],
-    unit: u64,
-    from: &dyn Referred,
-    take: &mut dyn FnMut(u64, &[u8]) -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
+fn follow(b: &[u8], unit: u64, from: &dyn Referred, take: &mut TakeSequence<'_>) -> Result<(), Trouble> {
     let width = from.address_size();
     let short = || Trouble::from(Error::corrupt("a variable-length element is shorter than a heap id"));
     let n = u64::from(reference::u32_at(b, 0).ok_or_else(short)?);

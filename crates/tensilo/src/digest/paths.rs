@@ -10,12 +10,15 @@ use tensilo_core::{Monitor, Progress, Result};
 use tensilo_hdf5::format::Address;
 use tensilo_hdf5::object::LinkTarget;
 
+/// For each object, by the address of its header: the address of the group and the name of the link that lead to it
+/// first; the root has no group.
+type Found = HashMap<u64, (Option<u64>, Vec<u8>)>;
+
 /// An open file, as far as elements may point into it.
 pub(super) struct Pointers<'a> {
     file: &'a File,
-    /// For each object its group's address (none for the root) and the name of its link; `None` when references
-    /// are shown as addresses.
-    found: Option<HashMap<u64, (Option<u64>, Vec<u8>)>>,
+    /// `None` when references are shown as addresses.
+    found: Option<Found>,
 }
 
 impl<'a> Pointers<'a> {
@@ -29,8 +32,8 @@ impl<'a> Pointers<'a> {
 }
 
 /// The traversal of the digest without a look at data: every object with the link that leads to it first.
-fn name_all(file: &File, monitor: &dyn Monitor) -> Result<HashMap<u64, (Option<u64>, Vec<u8>)>> {
-    let mut found: HashMap<u64, (Option<u64>, Vec<u8>)> = HashMap::new();
+fn name_all(file: &File, monitor: &dyn Monitor) -> Result<Found> {
+    let mut found = Found::new();
     let mut todo = vec![(file.space().root(), None, Vec::new())];
     while let Some((address, parent, name)) = todo.pop() {
         monitor.poll(&Progress { stage: "naming objects", done: found.len() as u64, total: 0 })?;
