@@ -40,7 +40,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["gather"],
         ],
     ),
-    ("hdf5", &[&["format"], &["space"], &["object"], &["index"], &["read", "write"], &["edit"]]),
+    ("hdf5", &[&["format"], &["space"], &["object"], &["index"], &["read", "write"], &["edit", "repack"]]),
 ];
 
 /// Prints every breach, or one line that says what was checked.
