@@ -42,7 +42,8 @@ pub fn index_exception(py: Python<'_>, e: &Error) -> PyErr {
 fn with_class(py: Python<'_>, class: &str, e: &Error) -> PyErr {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let made = || -> PyResult<PyErr> {
-        let module = MODULE.get_or_try_init(py, || PyModule::import(py, "tensilo.errors").map(Bound::unbind))?;
+        let module =
+            MODULE.get_or_try_init(py, || PyModule::import(py, "tensilo.errors").map(Bound::unbind))?;
         let value = module.bind(py).getattr(class)?.call1((e.to_string(),))?;
         value.setattr(intern!(py, "kind"), e.kind().name())?;
         value.setattr(intern!(py, "file"), e.file().map(|f| f.display().to_string()))?;

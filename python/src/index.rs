@@ -46,7 +46,9 @@ fn part(item: &Bound<'_, PyAny>) -> PyResult<String> {
 fn integer(item: &Bound<'_, PyAny>) -> PyResult<i64> {
     let refused = || {
         let kind = item.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-        PyTypeError::new_err(format!("an index is an integer, a slice, ... or a list of integers, not {kind}"))
+        PyTypeError::new_err(format!(
+            "an index is an integer, a slice, ... or a list of integers, not {kind}"
+        ))
     };
     if item.is_instance_of::<PyBool>() || item.is_instance_of::<PyString>() {
         return Err(refused());

@@ -1,7 +1,7 @@
 //! `tensilo._native`: the functions behind the Python package. Private; `tensilo/__init__.py` lists what is public.
 //!
-//! What is special to Python is here and nowhere else: exceptions ([`errors`]), signals ([`signals`]), selections
-//! as Python objects ([`index`]), and arrays in NumPy's memory ([`reading`]).
+//! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
+//! as Python objects (`index`), and arrays in NumPy's memory (`reading`).
 
 mod errors;
 mod index;

@@ -49,9 +49,7 @@ pub fn read<'py>(
     {
         let mut memory = memory.readwrite();
         let target = memory.as_slice_mut()?;
-        interruptible(py, |signals| {
-            opened.read_bytes_into_with(&wanted.selection, target, signals)
-        })?;
+        interruptible(py, |signals| opened.read_bytes_into_with(&wanted.selection, target, signals))?;
     }
     let dtype = numpy_dtype(py, &dtype)?;
     memory.call_method1("view", (dtype,))?.call_method1("reshape", (PyTuple::new(py, shape)?,))
