@@ -31,7 +31,7 @@ fn hdf5_and_npy_arrays_become_lanes_and_npy_files_again_equal_to_numpys() {
         return oracle::skip("Python with h5py", 1);
     }
     let folder = oracle::temp_dir();
-    oracle::run_python(MAKE, &[folder.path().to_str().unwrap()], b"");
+    oracle::run_python(MAKE, [folder.path().to_str().unwrap()], b"");
     let file = File::open(folder.path().join("in.h5")).unwrap();
     let names: Vec<String> = file
         .root()
