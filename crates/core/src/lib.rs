@@ -2,7 +2,7 @@
 //!
 //! Every other crate builds on this one. It knows no file format; it knows [`Error`], the [`limits`] that
 //! keep hostile files from taking memory, [`threads`], [`progress`], the [`io`] traits for reading and for
-//! changing a disk, bounds-checked [`wire`] reading, and [`array`] shapes and selections.
+//! changing a disk, bounds-checked [`wire`] reading, and [`mod@array`] shapes and selections.
 
 pub mod array;
 pub mod buffer;
