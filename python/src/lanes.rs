@@ -4,7 +4,7 @@
 //! view the store, and the store its map and lock.
 
 use crate::errors::exception;
-use numpy::{PyReadonlyArray1, PyReadonlyArrayMethods};
+use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -89,8 +89,14 @@ impl LaneStore {
     }
 
     /// Copies slabs `start..end`, wherever they lie, into bytes, in C order.
-    fn copy(&self, py: Python<'_>, name: &str, start: u64, end: u64, mut out: numpy::PyReadwriteArray1<'_, u8>) -> PyResult<()> {
-        use numpy::PyReadwriteArrayMethods as _;
+    fn copy(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        start: u64,
+        end: u64,
+        mut out: PyReadwriteArray1<'_, u8>,
+    ) -> PyResult<()> {
         let out = out.as_slice_mut()?;
         py.detach(|| self.0.read_bytes(name, start..end, out)).map_err(|e| exception(py, &e))
     }
@@ -166,9 +172,11 @@ impl LaneWriter {
     ) -> PyResult<Self> {
         let version = version(format)?;
         let make = || -> Result<StoreWriter> {
-            let app = serde_json::from_str(app).map_err(|e| Error::invalid(format!("app is no JSON: {e}")))?;
+            let app =
+                serde_json::from_str(app).map_err(|e| Error::invalid(format!("app is no JSON: {e}")))?;
             let lanes = lanes.into_iter().map(lane).collect::<Result<_>>()?;
-            let options = WriterOptions { version, replace: overwrite, write_behind, ..WriterOptions::default() };
+            let options =
+                WriterOptions { version, replace: overwrite, write_behind, ..WriterOptions::default() };
             StoreWriter::create_with(&path, StoreSchema::new(nslabs, lanes).with_app(app), options)
         };
         py.detach(make).map(|w| Self(Some(w))).map_err(|e| exception(py, &e))
@@ -193,7 +201,13 @@ impl LaneWriter {
         Ok(lane.dtype.numpy())
     }
 
-    fn write(&self, py: Python<'_>, name: &str, k: Option<u64>, values: PyReadonlyArray1<'_, u8>) -> PyResult<()> {
+    fn write(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        k: Option<u64>,
+        values: PyReadonlyArray1<'_, u8>,
+    ) -> PyResult<()> {
         let (writer, bytes) = (self.writer()?, values.as_slice()?);
         py.detach(|| writer.write_bytes(name, k, bytes)).map_err(|e| exception(py, &e))
     }

@@ -1,10 +1,12 @@
 //! `tensilo._native`: the functions behind the Python package. Private; `tensilo/__init__.py` lists what is public.
 //!
 //! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
-//! as Python objects (`index`), and arrays in NumPy's memory (`reading`).
+//! as Python objects (`index`), arrays in NumPy's memory (`reading`), and
+//! arrays that are windows of a mapped store (`lanes`).
 
 mod errors;
 mod index;
+mod lanes;
 mod reading;
 mod signals;
 
@@ -14,5 +16,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<lanes::LaneStore>()?;
+    m.add_class::<lanes::LaneView>()?;
+    m.add_class::<lanes::LaneWriter>()?;
     m.add_function(wrap_pyfunction!(reading::read, m)?)
 }

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from . import _native, errors
+from . import _native, errors, lanes
 from .errors import (
     AlreadyExistsError,
     Cancelled,
@@ -27,6 +27,7 @@ from .errors import (
     TensiloError,
     UnsupportedError,
 )
+from .lanes import Lane, LaneStore, LaneWriter
 
 __all__ = [
     "AlreadyExistsError",
@@ -37,6 +38,9 @@ __all__ = [
     "InsufficientDiskError",
     "InsufficientMemoryError",
     "InvalidArgumentError",
+    "Lane",
+    "LaneStore",
+    "LaneWriter",
     "LimitError",
     "LockedError",
     "MissingFileError",
@@ -47,6 +51,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "errors",
+    "lanes",
     "read",
 ]
 
