@@ -9,8 +9,11 @@ except ImportError:
     pass
 
 
-def value(a):
+def value(a, stored=None):
     a = np.asarray(a)
+    if stored is not None and a.dtype.kind in "iufcbS":
+        # A scalar comes in the machine's byte order, a string without its padding.
+        a = a.astype(stored)
     if a.dtype.kind == "O":
         def one(x):
             if isinstance(x, bytes):
@@ -27,13 +30,18 @@ def value(a):
 def attributes(path, obj):
     for name in sorted(obj.attrs):
         a = obj.attrs.get_id(name)
-        v = obj.attrs[name]
+        if a.get_type().get_class() == h5py.h5t.OPAQUE and a.get_space().get_simple_extent_type() != h5py.h5s.NULL:
+            # Opaque elements are converted only to a type of the same tag, which h5py's own does not have.
+            v = np.empty(a.shape, a.dtype)
+            a.read(v, mtype=a.get_type())
+        else:
+            v = obj.attrs[name]
         if isinstance(v, h5py.Empty):
             print(f"{path}@{name} empty {v.dtype}")
         else:
             if isinstance(v, str):
                 v = np.array(v, dtype=object)
-            print(f"{path}@{name} {a.dtype} {a.shape} {value(v)}")
+            print(f"{path}@{name} {a.dtype} {a.shape} {value(v, a.dtype)}")
 
 
 def show(path, group):
@@ -59,7 +67,12 @@ def show(path, group):
                 if obj.shape is None:
                     data = "null"
                 else:
-                    data = value(obj[()])
+                    if obj.id.get_type().get_class() == h5py.h5t.OPAQUE:
+                        whole = np.empty(obj.shape, obj.dtype)
+                        obj.id.read(h5py.h5s.ALL, h5py.h5s.ALL, whole, mtype=obj.id.get_type())
+                    else:
+                        whole = obj[()]
+                    data = value(whole, obj.dtype)
                 print(f"{here} dataset {obj.dtype} {obj.shape} {obj.maxshape} {obj.chunks} {filters} {data}")
                 attributes(here, obj)
 

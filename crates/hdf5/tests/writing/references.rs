@@ -81,7 +81,9 @@ fn region_references_and_dimension_scales_are_followed() {
 }
 
 const VIRTUAL: &str = r#"
-import sys, h5py, numpy as np
+import os, sys
+os.environ["HDF5_EXTFILE_PREFIX"] = os.environ["HDF5_VDS_PREFIX"] = "${ORIGIN}"
+import h5py, numpy as np
 with h5py.File(sys.argv[1]) as f:
     g = np.arange(80, dtype="i4").reshape(8, 10)
     v = f["stack"][()]
