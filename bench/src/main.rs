@@ -3,16 +3,26 @@
 
 mod data;
 mod filters;
+mod h5py;
+mod hdf5_read;
+mod lanes;
 mod measure;
 mod report;
 
 use std::process::ExitCode;
 
 /// One comparison: its name, what it compares, and the function that runs it.
-type Comparison = (&'static str, &'static str, fn() -> report::Report);
+type Comparison = (&'static str, &'static str, fn() -> Result<report::Report, String>);
 
-const COMPARISONS: &[Comparison] =
-    &[("filters", "every filter, encoding and decoding one chunk of detector counts", filters::run)];
+const COMPARISONS: &[Comparison] = &[
+    (
+        "filters",
+        "every filter, encoding and decoding one chunk of detector counts and of floats",
+        filters::run,
+    ),
+    ("hdf5-read", "datasets that h5py wrote, read whole and in parts, by us and by h5py", hdf5_read::run),
+    ("lanes", "lane stores written, opened and windowed, by us, petektools, NumPy and h5py", lanes::run),
+];
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -37,7 +47,7 @@ fn run(args: &[String]) -> Result<(), String> {
     let Some((_, _, compare)) = COMPARISONS.iter().find(|(n, _, _)| *n == name) else {
         return Err(format!("no comparison is called {name}; `list` names them"));
     };
-    let report = compare();
+    let report = compare()?;
     print!("{}", if json { report.json() } else { report.table() });
     Ok(())
 }

@@ -15,7 +15,9 @@ pub fn run() -> Outcome {
         c.env("TENSILO_PYTHON", &python).env("PYO3_PYTHON", &python).env("PYTHONDONTWRITEBYTECODE", "1");
         c
     };
-    steps.run("workspace tests", prepared(cargo(["test", "--workspace", "--no-fail-fast"])));
+    // Features that are off by default have doc tests too.
+    let workspace = cargo(["test", "--workspace", "--features", "tensilo/ndarray", "--no-fail-fast"]);
+    steps.run("workspace tests", prepared(workspace));
     // Integration tests again, as they are shipped.
     let release = cargo(["test", "--release", "--workspace", "--no-fail-fast", "--test", "*"]);
     steps.run("integration tests in release", prepared(release));
