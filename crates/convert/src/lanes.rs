@@ -143,24 +143,9 @@ pub fn dataset_to_lane(
         (start[0], count[0]) = (k, 1);
         Selection::Hyperslab(Hyperslab::new(start, count))
     };
-    macro_rules! copy {
-        ($t:ty) => {
-            fill::<$t>(writer, name, &spec, monitor, |k, slab| dataset.read_into::<$t>(&row(k), slab))
-        };
-    }
-    match spec.dtype {
-        LaneType::F16 => copy!(f16),
-        LaneType::F32 => copy!(f32),
-        LaneType::F64 => copy!(f64),
-        LaneType::I8 => copy!(i8),
-        LaneType::I16 => copy!(i16),
-        LaneType::I32 => copy!(i32),
-        LaneType::I64 => copy!(i64),
-        LaneType::U8 | LaneType::Bool => copy!(u8),
-        LaneType::U16 => copy!(u16),
-        LaneType::U32 => copy!(u32),
-        LaneType::U64 => copy!(u64),
-    }
+    with_type!(spec.dtype, T => fill::<T>(writer, name, &spec, monitor, |k, slab| {
+        dataset.read_into::<T>(&row(k), slab)
+    }))
 }
 
 fn fill<T: LaneElement>(
