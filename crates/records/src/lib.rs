@@ -1,0 +1,1 @@
+//! A compressed random-access store of records, for training sets larger than memory.
