@@ -12,6 +12,7 @@
 
 pub mod container;
 pub mod digest;
+pub mod export;
 pub mod format;
 pub mod geometry;
 pub mod identity;

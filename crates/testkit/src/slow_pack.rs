@@ -52,7 +52,7 @@ fn ensure(right: bool, what: &str) -> Result<(), String> {
 }
 
 /// CRC-32 of IEEE 802.3, reflected.
-fn crc32(bytes: &[u8]) -> u32 {
+pub fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
         crc ^= u32::from(*byte);

@@ -15,12 +15,14 @@ mod bands;
 mod binning;
 mod dpc;
 mod fft;
+mod images;
 mod pass;
 mod sums;
 
 pub use bands::{Bands, Ring, middle};
 pub use binning::Binned;
 pub use dpc::{Dpc, DpcFrame};
+pub use images::{BAND_IMAGES, Choice, DETECTOR_IMAGES, Image, ImageValues, Images, SCAN_IMAGES};
 
 use crate::geometry::Geometry;
 use crate::read::Pack;

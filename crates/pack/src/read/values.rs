@@ -329,7 +329,6 @@ impl Pack {
             return Ok(());
         }
         let [_, scan_columns, _, columns] = shape.map(u64::from);
-        let exclusion = self.exclusion(values)?;
         let pixels: Vec<u32> = region
             .detector_rows
             .clone()
@@ -342,10 +341,48 @@ impl Pack {
                 region.scan_columns.clone().map(move |c| u64::from(r) * scan_columns + u64::from(c))
             })
             .collect();
+        self.gather_into(&scans, &pixels, values, out, monitor)
+    }
+
+    /// The values of some detector pixels in some scans, each in the order given, scan by scan, into the caller's memory.
+    ///
+    /// Scans in ascending order are read fastest; each shard is read once then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when a scan or pixel is not there or `out` has another length; as [`region`](Self::region).
+    pub fn gather_into(
+        &self,
+        scans: &[u64],
+        pixels: &[u32],
+        values: Values,
+        out: &mut [u16],
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let (all_scans, all_pixels) = (self.geometry().scans(), self.geometry().pixels());
+        if out.len() as u128 != scans.len() as u128 * pixels.len() as u128 {
+            return Err(Error::invalid(format!(
+                "{} values for {} scans of {} pixels",
+                out.len(),
+                scans.len(),
+                pixels.len()
+            )));
+        }
+        if let Some(scan) = scans.iter().find(|s| **s >= all_scans) {
+            return Err(Error::invalid(format!("scan {scan} is not in 0..{all_scans}")));
+        }
+        if let Some(pixel) = pixels.iter().find(|p| u64::from(**p) >= all_pixels) {
+            return Err(Error::invalid(format!("pixel {pixel} is not in 0..{all_pixels}")));
+        }
+        let (Some(first), false) = (scans.first(), pixels.is_empty()) else { return Ok(()) };
+        let whole = pixels.len() as u64 == all_pixels && pixels.iter().zip(0..).all(|(p, k)| *p == k);
+        if whole && scans.iter().zip(*first..).all(|(s, k)| *s == k) {
+            return self.frames_into(*first..*first + scans.len() as u64, values, out, monitor);
+        }
+        let exclusion = self.exclusion(values)?;
         let per_shard = self.index().cut.scans_per_shard;
         let mut parts = Vec::new();
         let mut rest = out;
-        for (shard, group, at) in groups(&scans, per_shard) {
+        for (shard, group, at) in groups(scans, per_shard) {
             let (part, after) = rest.split_at_mut(at.len() * pixels.len());
             parts.push((shard, group, at, Mutex::new(Some(part))));
             rest = after;

@@ -1,9 +1,12 @@
 //! `tensilo pack`: a detector family becomes an exact, bit-packed cache with a receipt.
 
+mod info;
 mod inspect;
 mod plan;
 mod produce;
+mod products;
 mod read;
+mod unpack;
 mod verify;
 
 use super::bytes;
@@ -39,6 +42,12 @@ pub enum PackCommand {
     Verify(verify::VerifyArguments),
     /// Read a frame, the diffraction sum or a virtual detector, as .npy or PNG.
     Read(read::ReadArguments),
+    /// Describe a pack without decoding it, and say whether its receipt agrees.
+    Info(info::InfoArguments),
+    /// Make all exact products in one pass: sums, moments, centre of mass, DPC, bands, bins.
+    Products(products::ProductsArguments),
+    /// Write the exact counts as .npy, or as HDF5 of the source's layout.
+    Unpack(unpack::UnpackArguments),
 }
 
 /// Runs one of them.
@@ -49,6 +58,9 @@ pub fn run(a: &PackArguments, out: &mut Output) -> Outcome {
         PackCommand::Produce(a) => produce::run(a, out),
         PackCommand::Verify(a) => verify::run(a, out),
         PackCommand::Read(a) => read::run(a, out),
+        PackCommand::Info(a) => info::run(a, out),
+        PackCommand::Products(a) => products::run(a, out),
+        PackCommand::Unpack(a) => unpack::run(a, out),
     }
 }
 

@@ -57,13 +57,13 @@ pub struct ReadArguments {
     pub threads: usize,
 }
 
-fn pair<T: std::str::FromStr>(text: &str) -> Result<(T, T), String> {
+pub(super) fn pair<T: std::str::FromStr>(text: &str) -> Result<(T, T), String> {
     let wanted = || format!("two numbers with a comma between are wanted, such as 3,4, not {text:?}");
     let (a, b) = text.split_once(',').ok_or_else(wanted)?;
     Ok((a.trim().parse().map_err(|_| wanted())?, b.trim().parse().map_err(|_| wanted())?))
 }
 
-fn ring(text: &str) -> Result<(f64, f64), String> {
+pub(super) fn ring(text: &str) -> Result<(f64, f64), String> {
     let (inner, outer) = text.split_once(':').unwrap_or(("0", text));
     let parsed = (inner.trim().parse::<f64>(), outer.trim().parse::<f64>());
     match parsed {
