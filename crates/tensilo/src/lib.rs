@@ -113,4 +113,5 @@ pub use tensilo_convert as convert;
 pub use tensilo_core as core;
 pub use tensilo_core::{Error, ErrorKind, Result};
 pub use tensilo_lanes as lanes;
+pub use tensilo_loader as loader;
 pub use tensilo_pack as pack;
