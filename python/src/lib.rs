@@ -1,12 +1,13 @@
 //! `tensilo._native`: the functions behind the Python package. Private; `tensilo/__init__.py` lists what is public.
 //!
 //! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
-//! as Python objects (`index`), arrays in NumPy's memory (`reading`), and
+//! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`), and
 //! arrays that are windows of a mapped store (`lanes`).
 
 mod errors;
 mod index;
 mod lanes;
+mod pack;
 mod reading;
 mod signals;
 
@@ -19,5 +20,12 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<lanes::LaneStore>()?;
     m.add_class::<lanes::LaneView>()?;
     m.add_class::<lanes::LaneWriter>()?;
+    m.add_class::<pack::PackInspection>()?;
+    m.add_class::<pack::PackPlan>()?;
+    m.add_class::<pack::PackFile>()?;
+    m.add_function(wrap_pyfunction!(pack::pack_inspect, m)?)?;
+    m.add_function(wrap_pyfunction!(pack::pack_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(pack::pack_produce, m)?)?;
+    m.add_function(wrap_pyfunction!(pack::pack_verify, m)?)?;
     m.add_function(wrap_pyfunction!(reading::read, m)?)
 }

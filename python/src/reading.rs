@@ -2,13 +2,13 @@
 
 use crate::errors::{exception, index_exception};
 use crate::index;
-use crate::signals::Signals;
+use crate::signals::{Callbacks, interruptible};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::path::PathBuf;
+use tensilo::core::Limits;
 use tensilo::core::threads::Threads;
-use tensilo::core::{Limits, Monitor};
 use tensilo::hdf5::{Class, Dataset, ExternalLinks, File, OpenOptions, Resolved};
 use tensilo::numpy::NumpyType;
 use tensilo::{Error, Result};
@@ -49,7 +49,9 @@ pub fn read<'py>(
     {
         let mut memory = memory.readwrite();
         let target = memory.as_slice_mut()?;
-        interruptible(py, |signals| opened.read_bytes_into_with(&wanted.selection, target, signals))?;
+        interruptible(py, Callbacks::default(), |signals| {
+            opened.read_bytes_into_with(&wanted.selection, target, signals)
+        })?;
     }
     let dtype = numpy_dtype(py, &dtype)?;
     memory.call_method1("view", (dtype,))?.call_method1("reshape", (PyTuple::new(py, shape)?,))
@@ -71,22 +73,6 @@ fn size(dataset: &Dataset, wanted: &Resolved) -> Result<usize> {
 fn empty(py: Python<'_>, bytes: usize) -> PyResult<Bound<'_, PyArray1<u8>>> {
     let array = PyModule::import(py, "numpy")?.call_method1("empty", (bytes, "u1"))?;
     Ok(array.cast_into::<PyArray1<u8>>()?)
-}
-
-/// Runs `work` without the interpreter, but stops it when a signal handler raises.
-fn interruptible<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&dyn Monitor) -> Result<T> + Send,
-) -> PyResult<T> {
-    let (result, raised) = py.detach(|| {
-        let signals = Signals::new();
-        (work(&signals), signals.into_raised())
-    });
-    match (result, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Ok(value), None) => Ok(value),
-        (Err(e), None) => Err(exception(py, &e)),
-    }
 }
 
 /// The `numpy.dtype` of a dtype.
@@ -114,7 +100,7 @@ fn numpy_dtype<'py>(py: Python<'py>, dtype: &NumpyType) -> PyResult<Bound<'py, P
 
 /// Strings of variable length, as an array of `str` objects.
 fn strings<'py>(py: Python<'py>, dataset: &Dataset, wanted: &Resolved) -> PyResult<Bound<'py, PyAny>> {
-    let strings = interruptible(py, |_| dataset.read_string_bytes(&wanted.selection))?;
+    let strings = interruptible(py, Callbacks::default(), |_| dataset.read_string_bytes(&wanted.selection))?;
     let array = PyModule::import(py, "numpy")?.call_method1("empty", (strings.len(), "O"))?;
     for (i, s) in strings.iter().enumerate() {
         let s = match std::str::from_utf8(s) {

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from . import _native, errors, lanes
+from . import _native, errors, lanes, pack
 from .errors import (
     AlreadyExistsError,
     Cancelled,
@@ -52,6 +52,7 @@ __all__ = [
     "__version__",
     "errors",
     "lanes",
+    "pack",
     "read",
 ]
 

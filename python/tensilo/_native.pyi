@@ -1,11 +1,25 @@
 """The native half of the package. Private: what it offers may change at any time."""
 
 import os
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
-__all__ = ["__version__", "LaneStore", "LaneView", "LaneWriter", "read"]
+__all__ = [
+    "__version__",
+    "LaneStore",
+    "LaneView",
+    "LaneWriter",
+    "PackFile",
+    "PackInspection",
+    "PackPlan",
+    "pack_inspect",
+    "pack_plan",
+    "pack_produce",
+    "pack_verify",
+    "read",
+]
 
 __version__: str
 
@@ -65,3 +79,80 @@ class LaneWriter:
     def add_lane(self, spec: _Lane) -> None: ...
     def finish(self) -> None: ...
     def abort(self) -> None: ...
+
+_Progress = Callable[[str, int, int], object] | None
+_ShouldCancel = Callable[[], bool] | None
+
+@final
+class PackInspection:
+    def json(self) -> str: ...
+
+@final
+class PackPlan:
+    def json(self) -> str: ...
+
+def pack_inspect(
+    source: str | os.PathLike[str],
+    *,
+    dataset: str | None,
+    index_dir: str | os.PathLike[str] | None,
+    threads: int,
+    progress: _Progress,
+    should_cancel: _ShouldCancel,
+) -> PackInspection: ...
+def pack_plan(
+    inspection: PackInspection,
+    destination: str | os.PathLike[str],
+    *,
+    memory: int | None,
+    available_disk: int | None,
+    profile: str,
+    backend: str,
+    threads: int,
+) -> PackPlan: ...
+def pack_produce(
+    plan: PackPlan, *, clear_leftovers: bool, progress: _Progress, should_cancel: _ShouldCancel
+) -> tuple[str, os.PathLike[str], int, list[os.PathLike[str]]]: ...
+def pack_verify(
+    path: str | os.PathLike[str],
+    *,
+    receipt: bool,
+    receipt_path: str | os.PathLike[str] | None,
+    source: str | os.PathLike[str] | None,
+    dataset: str | None,
+    threads: int,
+    progress: _Progress,
+    should_cancel: _ShouldCancel,
+) -> str: ...
+
+@final
+class PackFile:
+    def __new__(cls, path: str | os.PathLike[str], *, threads: int, cached_bytes: int) -> PackFile: ...
+    @property
+    def shape(self) -> tuple[int, int, int, int]: ...
+    @property
+    def excluded(self) -> list[int]: ...
+    @property
+    def has_raw(self) -> bool: ...
+    @property
+    def is_resident(self) -> bool: ...
+    @property
+    def manifest(self) -> str: ...
+    def gather(
+        self,
+        scans: np.ndarray[Any, np.dtype[np.uint64]],
+        pixels: np.ndarray[Any, np.dtype[np.uint32]],
+        raw: bool,
+        out: np.ndarray[Any, np.dtype[np.uint16]],
+    ) -> None: ...
+    def binned(self, start: int, stop: int, factor: int, out: np.ndarray[Any, np.dtype[np.uint32]]) -> None: ...
+    def images(
+        self,
+        only: list[str],
+        rings: tuple[tuple[float, float] | None, ...],
+        center: tuple[float, float] | None,
+        *,
+        progress: _Progress,
+        should_cancel: _ShouldCancel,
+    ) -> dict[str, np.ndarray[Any, np.dtype[Any]]]: ...
+    def resident(self, *, progress: _Progress, should_cancel: _ShouldCancel) -> PackFile: ...
