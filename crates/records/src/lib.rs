@@ -1,1 +1,3 @@
 //! A compressed random-access store of records, for training sets larger than memory.
+
+pub mod v1;

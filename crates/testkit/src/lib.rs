@@ -2,6 +2,7 @@
 //!
 //! It is a development dependency of every crate. It knows `tensilo-core` only, so that any crate may use it.
 
+pub mod allocations;
 pub mod conformance;
 mod counting;
 pub mod disk_log;

@@ -50,6 +50,14 @@ impl MappedSource {
     /// other machines do not respect (read the file through [`FileSource`](super::FileSource) then);
     /// `InvalidArgument` for a folder; `Io`.
     pub fn open_locked(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_locked_prefix(path, u64::MAX)
+    }
+
+    /// Maps at most the first so many bytes of a file under a shared lock; what lies behind them may be written.
+    ///
+    /// # Errors
+    /// As [`open_locked`](Self::open_locked).
+    pub fn open_locked_prefix(path: impl AsRef<Path>, most: u64) -> Result<Self> {
         let path = path.as_ref();
         let file = open(path)?;
         if let Some(kind) = remote_kind(&file) {
@@ -64,8 +72,9 @@ impl MappedSource {
             TryLockError::Error(e) => Error::io("cannot lock", e).in_file(path),
         })?;
         // SAFETY: the duty is that nobody changes or cuts the file while it is mapped. The shared lock just taken is
-        // held as long as `file` lives, which is as long as the map; writers of ours need it exclusively.
-        unsafe { Self::map(file, path) }
+        // held as long as `file` lives, which is as long as the map; writers of ours need it exclusively, but for what
+        // lies behind the part that is mapped.
+        unsafe { Self::map(file, path, most) }
     }
 
     /// Maps a file without a lock.
@@ -80,14 +89,14 @@ impl MappedSource {
         let path = path.as_ref();
         let file = open(path)?;
         // SAFETY: the caller has taken on the duty.
-        unsafe { Self::map(file, path) }
+        unsafe { Self::map(file, path, u64::MAX) }
     }
 
     /// # Safety
-    /// The file must not change while the result lives.
-    unsafe fn map(file: File, path: &Path) -> Result<Self> {
+    /// The first `most` bytes of the file must not change while the result lives.
+    unsafe fn map(file: File, path: &Path, most: u64) -> Result<Self> {
         let examine = |e| Error::io("cannot examine", e).in_file(path);
-        let bytes = file.metadata().map_err(examine)?.len();
+        let bytes = file.metadata().map_err(examine)?.len().min(most);
         let len = usize::try_from(bytes)
             .map_err(|_| Error::limit(format!("{bytes} bytes do not fit in memory")).in_file(path))?;
         let map = if len == 0 {

@@ -1,0 +1,134 @@
+//! Raw deflate, one stream per record, without a wrapper; and the states that are kept for re-use.
+
+use super::fault::Fault;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::sync::{Mutex, PoisonError};
+use tensilo_core::{Error, Result};
+
+/// Records of at most so many bytes are stored raw.
+const NEVER_COMPRESSED: usize = 16;
+/// Speed goes before size, as in loaderx.
+const LEVEL: u32 = 2;
+
+/// How records are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Codec {
+    /// As they are.
+    Raw,
+    /// As a raw deflate stream, where that is shorter.
+    #[default]
+    Flate,
+}
+
+impl Codec {
+    /// The number in the file and in the C interface.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Raw => 0,
+            Self::Flate => 1,
+        }
+    }
+
+    /// The codec of a number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Raw),
+            1 => Some(Self::Flate),
+            _ => None,
+        }
+    }
+}
+
+/// What a worker re-uses from record to record.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    inflate: Decompress,
+    deflate: Option<Compress>,
+    /// Stored bytes that were read, not mapped.
+    pub stored: Vec<u8>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { inflate: Decompress::new(false), deflate: None, stored: Vec::new() }
+    }
+}
+
+impl Scratch {
+    /// Decodes one stream, which must fill `dst` exactly.
+    pub fn inflate(&mut self, src: &[u8], dst: &mut [u8]) -> Result<()> {
+        self.inflate.reset(false);
+        let bad = |message: String| Err(Error::corrupt(message).with_source(Fault::Decode));
+        let status = match self.inflate.decompress(src, dst, FlushDecompress::Finish) {
+            Ok(status) => status,
+            Err(e) => return bad(format!("damaged deflate stream: {e}")),
+        };
+        let got = self.inflate.total_out();
+        if got < dst.len() as u64 {
+            return bad(format!("the deflate stream holds {got} bytes, {} are expected", dst.len()));
+        }
+        if status == Status::StreamEnd {
+            return Ok(());
+        }
+        // The output is full, but the decoder may not have looked at the end of the stream yet.
+        let read = (self.inflate.total_in() as usize).min(src.len());
+        match self.inflate.decompress(&src[read..], &mut [0; 1], FlushDecompress::Finish) {
+            Ok(Status::StreamEnd) if self.inflate.total_out() == got => Ok(()),
+            _ => bad(format!("the deflate stream does not end after the {} bytes expected", dst.len())),
+        }
+    }
+
+    /// Appends the stored form of a record and says which it is.
+    pub fn encode(&mut self, src: &[u8], codec: Codec, out: &mut Vec<u8>) -> Result<(u32, Codec)> {
+        let start = out.len();
+        if codec == Codec::Flate && src.len() > NEVER_COMPRESSED {
+            let state = self.deflate.get_or_insert_with(|| Compress::new(Compression::new(LEVEL), false));
+            state.reset();
+            // The fastest levels write incompressible bytes as 9-bit codes; an encoder wants room for all it may write.
+            out.resize(start + src.len() + src.len() / 8 + 64, 0);
+            let status = state
+                .compress(src, &mut out[start..], FlushCompress::Finish)
+                .map_err(|e| Error::invalid("cannot deflate a record").with_source(e))?;
+            let stored = state.total_out() as usize;
+            if status == Status::StreamEnd && stored < src.len() {
+                out.truncate(start + stored);
+                return Ok((stored as u32, Codec::Flate));
+            }
+            out.truncate(start);
+        }
+        out.extend_from_slice(src);
+        Ok((src.len() as u32, Codec::Raw))
+    }
+}
+
+/// Scratches that no worker uses now.
+#[derive(Debug, Default)]
+pub(super) struct Pool(Mutex<Vec<Scratch>>);
+
+impl Pool {
+    /// Lends a scratch.
+    pub fn take(&self) -> Lent<'_> {
+        Lent { pool: self, kept: self.0.lock().unwrap_or_else(PoisonError::into_inner).pop() }
+    }
+}
+
+/// A scratch that goes back to its pool.
+#[derive(Debug)]
+pub(super) struct Lent<'a> {
+    pool: &'a Pool,
+    kept: Option<Scratch>,
+}
+
+impl Lent<'_> {
+    pub fn scratch(&mut self) -> &mut Scratch {
+        self.kept.get_or_insert_default()
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(scratch) = self.kept.take() {
+            self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        }
+    }
+}
