@@ -66,16 +66,30 @@ impl<'a> BitReader<'a> {
     /// Counts zero bits up to the next one bit, and takes both away.
     #[inline]
     pub(crate) fn unary(&mut self) -> Result<u32> {
-        let mut zeros = 0;
+        if self.have < 32 {
+            self.refill();
+        }
+        let run = self.bits.leading_zeros();
+        if run < self.have {
+            self.bits = self.bits << run << 1;
+            self.have -= run + 1;
+            return Ok(run);
+        }
+        self.long_unary()
+    }
+
+    /// A run of zeros longer than what is held.
+    #[cold]
+    fn long_unary(&mut self) -> Result<u32> {
+        let mut zeros = 0_u32;
         loop {
             let run = self.bits.leading_zeros();
             if run < self.have {
-                self.bits <<= run;
-                self.bits <<= 1;
+                self.bits = self.bits << run << 1;
                 self.have -= run + 1;
-                return Ok(zeros + run);
+                return Ok(zeros.saturating_add(run));
             }
-            zeros += self.have;
+            zeros = zeros.saturating_add(self.have);
             (self.bits, self.have) = (0, 0);
             self.refill();
             if self.have == 0 {
@@ -93,6 +107,7 @@ fn cut_off() -> Error {
 /// Appends bits to a vector.
 pub(crate) struct BitWriter<'a> {
     dst: &'a mut Vec<u8>,
+    /// Its lowest `have` bits, fewer than 32 between calls, are still to be written.
     bits: u64,
     have: u32,
 }
@@ -102,22 +117,22 @@ impl<'a> BitWriter<'a> {
         Self { dst, bits: 0, have: 0 }
     }
 
-    /// Writes the low `n` bits of `value`, at most 56.
+    /// Writes the low `n` bits of `value`, at most 32.
     #[inline]
     pub(crate) fn write(&mut self, value: u64, n: u32) {
-        debug_assert!(n <= 56);
-        let value = value & ((1 << n) - 1);
-        if self.have + n > 64 {
-            self.drain();
-        }
-        self.bits = if n == 0 { self.bits } else { self.bits | value << (64 - self.have - n) };
+        debug_assert!(n <= 32);
+        self.bits = self.bits << n | value & ((1 << n) - 1);
         self.have += n;
+        if self.have >= 32 {
+            self.have -= 32;
+            self.dst.extend_from_slice(&((self.bits >> self.have) as u32).to_be_bytes());
+        }
     }
 
     /// Writes the low `n` bits of `value`, at most 64.
     #[inline]
     pub(crate) fn write_wide(&mut self, value: u64, n: u32) {
-        if n > 56 {
+        if n > 32 {
             self.write(value >> 32, n - 32);
             self.write(value, 32);
         } else {
@@ -135,22 +150,12 @@ impl<'a> BitWriter<'a> {
         self.write(1, zeros + 1);
     }
 
-    /// Moves whole bytes out, leaving fewer than 8 bits.
-    #[inline]
-    fn drain(&mut self) {
-        let whole = (self.have / 8) as usize;
-        self.dst.extend_from_slice(&self.bits.to_be_bytes()[..whole]);
-        self.bits = if whole == 8 { 0 } else { self.bits << (8 * whole) };
-        self.have %= 8;
-    }
-
     /// Fills the last byte with zero bits and says how many of its bits were used before, 0 for none.
-    pub(crate) fn finish(mut self) -> u32 {
-        self.drain();
-        if self.have > 0 {
-            self.dst.push((self.bits >> 56) as u8);
-        }
-        self.have
+    pub(crate) fn finish(self) -> u32 {
+        let bytes = self.have.div_ceil(8) as usize;
+        let left = ((self.bits << (32 - self.have)) as u32).to_be_bytes();
+        self.dst.extend_from_slice(&left[..bytes]);
+        self.have % 8
     }
 }
 

@@ -41,6 +41,7 @@ mod shuffle;
 mod simd;
 mod spec;
 mod szip;
+mod vbz;
 #[cfg(feature = "zfp")]
 mod zfp;
 mod zstandard;

@@ -40,8 +40,7 @@ pub(crate) fn parse(positions: &mut Vec<u32>, src: &[u8], reach: &Reach, sink: &
             continue;
         }
         let most = reach.length.min(end - at);
-        let length =
-            3 + src[candidate + 3..].iter().zip(&src[at + 3..at + most]).take_while(|(a, b)| a == b).count();
+        let length = 3 + in_common(&src[candidate + 3..], &src[at + 3..at + most]);
         if at > literal_start {
             sink.literals(&src[literal_start..at]);
         }
@@ -57,17 +56,27 @@ pub(crate) fn parse(positions: &mut Vec<u32>, src: &[u8], reach: &Reach, sink: &
     }
 }
 
+/// How many bytes two slices have in common at their start.
+#[inline]
+fn in_common(a: &[u8], b: &[u8]) -> usize {
+    let (a8, b8) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    for (i, (x, y)) in a8.iter().zip(b8).enumerate() {
+        let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differ != 0 {
+            return 8 * i + differ.trailing_zeros() as usize / 8;
+        }
+    }
+    let done = 8 * a8.len().min(b8.len());
+    done + a[done..].iter().zip(&b[done..]).take_while(|(x, y)| x == y).count()
+}
+
 /// Copies `length` bytes to `at` from `distance` bytes before, repeating them when they overlap; `None` when
 /// either side lies outside `dst`.
+#[inline]
 pub(crate) fn copy_back(dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
     let start = at.checked_sub(distance).filter(|_| distance > 0)?;
     if length > dst.len() - at {
         return None;
-    }
-    if distance == 1 {
-        let byte = dst[start];
-        dst[at..at + length].fill(byte);
-        return Some(());
     }
     let mut done = 0;
     while done < length {
@@ -75,5 +84,22 @@ pub(crate) fn copy_back(dst: &mut [u8], at: usize, distance: usize, length: usiz
         dst.copy_within(start..start + n, at + done);
         done += n;
     }
+    Some(())
+}
+
+/// Moves `length` literals, at most 32, from the front of `src` to `at`; `None` when either side is too short.
+/// Bytes behind them may be overwritten.
+#[inline]
+pub(crate) fn copy_literals(src: &mut &[u8], dst: &mut [u8], at: usize, length: usize) -> Option<()> {
+    if let (Some(from), Some(to)) =
+        (src.first_chunk::<32>(), dst.get_mut(at..).and_then(|d| d.first_chunk_mut::<32>()))
+    {
+        *to = *from;
+        *src = &src[length..];
+        return Some(());
+    }
+    let (literals, rest) = src.split_at_checked(length)?;
+    dst.get_mut(at..at + length)?.copy_from_slice(literals);
+    *src = rest;
     Some(())
 }

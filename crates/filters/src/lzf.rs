@@ -7,7 +7,7 @@
 
 use crate::filter::{Decoded, Encoded, Filter};
 use crate::lz77::{self, Reach, Sink};
-use crate::{ChunkInfo, Codecs, id};
+use crate::{ChunkInfo, Codecs, id, simd};
 use tensilo_core::{Error, Result};
 
 /// The LZF filter.
@@ -49,18 +49,29 @@ fn damaged(what: &str) -> Error {
     Error::corrupt(format!("damaged LZF stream: {what}"))
 }
 
-fn decode(mut src: &[u8], dst: &mut [u8]) -> Result<usize> {
+fn decode(src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    simd::copies::with_copy(simd::level(), Steps, src, dst)
+}
+
+struct Steps;
+
+impl simd::copies::Decode for Steps {
+    #[inline(always)]
+    fn decode(self, src: &[u8], dst: &mut [u8], copy: impl simd::copies::Copy) -> Result<usize> {
+        decode_with(src, dst, copy)
+    }
+}
+
+#[inline(always)]
+fn decode_with(mut src: &[u8], dst: &mut [u8], copy: impl simd::copies::Copy) -> Result<usize> {
     let mut at = 0;
     while let Some((&control, rest)) = src.split_first() {
         src = rest;
         let control = usize::from(control);
         if control < 32 {
             let n = control + 1;
-            let (literals, rest) = src.split_at_checked(n).ok_or_else(|| damaged("literals are cut off"))?;
-            dst.get_mut(at..at + n)
-                .ok_or_else(|| damaged("more data than expected"))?
-                .copy_from_slice(literals);
-            src = rest;
+            lz77::copy_literals(&mut src, dst, at, n)
+                .ok_or_else(|| damaged("literals from or to outside"))?;
             at += n;
             continue;
         }
@@ -75,7 +86,7 @@ fn decode(mut src: &[u8], dst: &mut [u8]) -> Result<usize> {
         }
         length += 2;
         let distance = ((control & 31) << 8 | byte()?) + 1;
-        lz77::copy_back(dst, at, distance, length).ok_or_else(|| damaged("a copy from or to outside"))?;
+        copy.back(dst, at, distance, length).ok_or_else(|| damaged("a copy from or to outside"))?;
         at += length;
     }
     Ok(at)

@@ -41,6 +41,16 @@ impl Filter for Nbit {
             )));
         };
         let mut bits = BitReader::new(src);
+        if let Node::Number { size, big_endian, precision, offset } = layout.node {
+            let (precision, offset) = (precision as u32, offset as u32);
+            match size {
+                1 => return numbers::<1>(&mut bits, dst, big_endian, precision, offset),
+                2 => return numbers::<2>(&mut bits, dst, big_endian, precision, offset),
+                4 => return numbers::<4>(&mut bits, dst, big_endian, precision, offset),
+                8 => return numbers::<8>(&mut bits, dst, big_endian, precision, offset),
+                _ => {}
+            }
+        }
         dst.fill(0);
         for element in dst.chunks_exact_mut(layout.node.size()) {
             unpack(&layout.node, &mut bits, element)?;
@@ -190,6 +200,24 @@ fn significant(
         let high = (end - 8 * byte).min(8);
         (if big_endian { size - 1 - byte } else { byte }, low as u32, (high - low) as u32)
     })
+}
+
+/// The common case: a chunk of numbers of one usual size.
+fn numbers<const N: usize>(
+    bits: &mut BitReader,
+    dst: &mut [u8],
+    big_endian: bool,
+    precision: u32,
+    offset: u32,
+) -> Result<Decoded> {
+    for element in dst.as_chunks_mut::<N>().0 {
+        let value = bits.read_wide(precision)? << offset;
+        element.copy_from_slice(&value.to_le_bytes()[..N]);
+        if big_endian {
+            element.reverse();
+        }
+    }
+    Ok(Decoded::Written(dst.len()))
 }
 
 fn unpack(node: &Node, bits: &mut BitReader, dst: &mut [u8]) -> Result<()> {

@@ -48,6 +48,7 @@ impl Default for Registry {
         all.register(Arc::new(crate::blosc::Blosc2));
         all.register(Arc::new(crate::bitshuffle::Bitshuffle));
         all.register(Arc::new(crate::zstandard::Zstandard));
+        all.register(Arc::new(crate::vbz::Vbz));
         all.register(Arc::new(crate::quantised::Quantised::BITGROOM));
         all.register(Arc::new(crate::quantised::Quantised::GRANULAR_BITROUND));
         #[cfg(feature = "zfp")]

@@ -82,19 +82,24 @@ impl Setup {
             .ok_or_else(|| Error::corrupt("scale-offset states a size beyond memory"))
     }
 
-    fn load(&self, element: &[u8]) -> u64 {
-        let mut value = [0; 8];
-        value[..self.size].copy_from_slice(element);
-        if self.big_endian {
-            value[..self.size].reverse();
+    /// The bits of all elements.
+    fn load(&self, src: &[u8]) -> Vec<u64> {
+        fn all<const N: usize>(src: &[u8], big_endian: bool) -> Vec<u64> {
+            let load = |element: &[u8; N]| {
+                let mut value = [0; 8];
+                value[..N].copy_from_slice(element);
+                if big_endian {
+                    value[..N].reverse();
+                }
+                u64::from_le_bytes(value)
+            };
+            src.as_chunks::<N>().0.iter().map(load).collect()
         }
-        u64::from_le_bytes(value)
-    }
-
-    fn store(&self, value: u64, element: &mut [u8]) {
-        element.copy_from_slice(&value.to_le_bytes()[..self.size]);
-        if self.big_endian {
-            element.reverse();
+        match self.size {
+            1 => all::<1>(src, self.big_endian),
+            2 => all::<2>(src, self.big_endian),
+            4 => all::<4>(src, self.big_endian),
+            _ => all::<8>(src, self.big_endian),
         }
     }
 }
@@ -159,9 +164,12 @@ impl Filter for ScaleOffset {
         }
         let restore = Restore::new(&setup, bits, minimum);
         let mut packed = BitReader::new(packed);
-        for element in dst.chunks_exact_mut(setup.size) {
-            setup.store(restore.value(packed.read_wide(bits)?), element);
-        }
+        match setup.size {
+            1 => restore.all::<1>(&mut packed, bits, dst),
+            2 => restore.all::<2>(&mut packed, bits, dst),
+            4 => restore.all::<4>(&mut packed, bits, dst),
+            _ => restore.all::<8>(&mut packed, bits, dst),
+        }?;
         Ok(Decoded::Written(total))
     }
 
@@ -184,26 +192,20 @@ impl Filter for ScaleOffset {
                 src.len()
             )));
         }
-        let numbers: Vec<u64> = src.chunks_exact(setup.size).map(|e| setup.load(e)).collect();
-        let (bits, minimum, codes) = match setup.kind {
-            Kind::Integer { bits, signed } => integer_codes(&setup, bits, signed, &numbers),
-            Kind::Float { digits } if setup.size == 4 => float_codes::<f32>(&setup, digits, &numbers),
-            Kind::Float { digits } => float_codes::<f64>(&setup, digits, &numbers),
+        dst.reserve(src.len() + HEADER + 8);
+        let bits = match setup.kind {
+            Kind::Integer { bits, signed } => match setup.size {
+                1 => write_integers::<1>(&setup, bits, signed, src, dst),
+                2 => write_integers::<2>(&setup, bits, signed, src, dst),
+                4 => write_integers::<4>(&setup, bits, signed, src, dst),
+                _ => write_integers::<8>(&setup, bits, signed, src, dst),
+            },
+            Kind::Float { digits } if setup.size == 4 => write_floats::<f32>(&setup, digits, src, dst),
+            Kind::Float { digits } => write_floats::<f64>(&setup, digits, src, dst),
         };
-        dst.extend_from_slice(&bits.to_le_bytes());
-        dst.push(8);
-        dst.extend_from_slice(&minimum.to_le_bytes());
-        dst.resize(HEADER, 0);
-        let mut packed = BitWriter::new(dst);
-        for code in codes {
-            // Whole numbers are stored in the machine's order, little-endian, not as bits.
-            packed
-                .write_wide(if bits == setup.full() { code.swap_bytes() >> (64 - bits) } else { code }, bits);
-        }
-        packed.finish();
         if bits < setup.full() {
             // libhdf5 counts whole bytes and adds one.
-            dst.resize(HEADER + (numbers.len() as u64 * u64::from(bits) / 8) as usize + 1, 0);
+            dst.resize(HEADER + (setup.elements as u64 * u64::from(bits) / 8) as usize + 1, 0);
         }
         Ok(Encoded::Written)
     }
@@ -211,9 +213,12 @@ impl Filter for ScaleOffset {
 
 /// Turns codes back into the bits of numbers.
 struct Restore {
-    fill_code: Option<(u64, u64)>,
+    /// The code that stands for the fill value, `u64::MAX` for none, and that value.
+    fill_code: u64,
+    fill: u64,
     minimum: u64,
     float: Option<(usize, f64, f32)>,
+    big_endian: bool,
 }
 
 impl Restore {
@@ -224,12 +229,43 @@ impl Restore {
             }
             Kind::Integer { .. } => None,
         };
-        Self { fill_code: setup.fill.map(|f| (ones(bits), f)), minimum, float }
+        Self {
+            fill_code: if setup.fill.is_some() { ones(bits) } else { u64::MAX },
+            fill: setup.fill.unwrap_or(0),
+            minimum,
+            float,
+            big_endian: setup.big_endian,
+        }
+    }
+
+    fn all<const N: usize>(&self, packed: &mut BitReader, bits: u32, dst: &mut [u8]) -> Result<()> {
+        let store = |value: u64, element: &mut [u8; N]| {
+            element.copy_from_slice(&value.to_le_bytes()[..N]);
+            if self.big_endian {
+                element.reverse();
+            }
+        };
+        let elements = dst.as_chunks_mut::<N>().0;
+        match self.float {
+            None if bits <= 56 => {
+                for element in elements {
+                    let code = packed.read(bits)?;
+                    let value = code.wrapping_add(self.minimum);
+                    store(if code == self.fill_code { self.fill } else { value }, element);
+                }
+            }
+            _ => {
+                for element in elements {
+                    store(self.value(packed.read_wide(bits)?), element);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn value(&self, code: u64) -> u64 {
-        if let Some((_, fill)) = self.fill_code.filter(|(c, _)| *c == code) {
-            return fill;
+        if code == self.fill_code {
+            return self.fill;
         }
         match self.float {
             None => code.wrapping_add(self.minimum),
@@ -242,27 +278,77 @@ impl Restore {
     }
 }
 
-/// Bits per element, the minimum and the codes of integers.
-fn integer_codes(setup: &Setup, bits: u32, signed: bool, numbers: &[u64]) -> (u32, u64, Vec<u64>) {
+fn write_header(bits: u32, minimum: u64, dst: &mut Vec<u8>) {
+    dst.extend_from_slice(&bits.to_le_bytes());
+    dst.push(8);
+    dst.extend_from_slice(&minimum.to_le_bytes());
+    dst.resize(HEADER, 0);
+}
+
+/// Writes elements whole: in the machine's order, little-endian.
+fn write_whole(setup: &Setup, src: &[u8], dst: &mut Vec<u8>) {
+    write_header(setup.full(), 0, dst);
+    let at = dst.len();
+    dst.extend_from_slice(src);
+    if setup.big_endian {
+        dst[at..].chunks_exact_mut(setup.size).for_each(<[u8]>::reverse);
+    }
+}
+
+/// Writes header and elements, and returns the bits per element.
+fn write_integers<const N: usize>(
+    setup: &Setup,
+    bits: u32,
+    signed: bool,
+    src: &[u8],
+    dst: &mut Vec<u8>,
+) -> u32 {
+    let load = |element: &[u8; N]| {
+        let mut value = [0; 8];
+        value[..N].copy_from_slice(element);
+        if setup.big_endian {
+            value[..N].reverse();
+        }
+        u64::from_le_bytes(value)
+    };
+    // A key orders numbers as their signs do.
     let shift = 64 - setup.full();
-    let key = |v: u64| if signed { ((v << shift) as i64 >> shift) as i128 } else { i128::from(v) };
-    let is_fill = |v: &u64| setup.fill == Some(*v);
-    let counted = || numbers.iter().filter(|v| !is_fill(v)).map(|v| key(*v));
-    let (least, most) = (counted().min().unwrap_or(0), counted().max().unwrap_or(0));
-    let span = (most - least) as u64;
+    let bias = if signed { 1 << 63 } else { 0 };
+    let key = |v: u64| if signed { ((v << shift) as i64 >> shift) as u64 ^ bias } else { v };
+    let (has_fill, fill) = (setup.fill.is_some(), setup.fill.unwrap_or(0));
+    let is_fill = |v: u64| has_fill && v == fill;
+    let elements = src.as_chunks::<N>().0;
+    let (mut least, mut most) = (u64::MAX, 0);
+    for element in elements {
+        let v = load(element);
+        least = least.min(if is_fill(v) { u64::MAX } else { key(v) });
+        most = most.max(if is_fill(v) { 0 } else { key(v) });
+    }
+    if least > most {
+        (least, most) = (bias, bias);
+    }
+    let span = most - least;
     let bits = if bits != 0 {
         bits
     } else if span > ones(setup.full()) - 2 {
         setup.full()
     } else {
-        bits_for(span + 1 + u64::from(setup.fill.is_some()))
+        bits_for(span + 1 + u64::from(has_fill))
     };
     if bits == setup.full() {
-        return (bits, 0, numbers.to_vec());
+        write_whole(setup, src, dst);
+        return bits;
     }
-    let codes =
-        numbers.iter().map(|v| if is_fill(v) { ones(bits) } else { (key(*v) - least) as u64 & ones(bits) });
-    (bits, least as u64, codes.collect())
+    write_header(bits, least ^ bias, dst);
+    let code = |v: u64| if is_fill(v) { ones(bits) } else { key(v) - least };
+    let mut packed = BitWriter::new(dst);
+    if bits <= 32 {
+        elements.iter().for_each(|e| packed.write(code(load(e)), bits));
+    } else {
+        elements.iter().for_each(|e| packed.write_wide(code(load(e)), bits));
+    }
+    packed.finish();
+    bits
 }
 
 /// What decimal scaling needs of a float, computed in the float's own precision as libhdf5 does.
@@ -301,8 +387,21 @@ macro_rules! scaled {
 scaled!(f32, u32);
 scaled!(f64, u64);
 
-/// Bits per element, the minimum and the codes of floats; numbers that cannot be scaled are kept whole.
-fn float_codes<F: Scaled>(setup: &Setup, digits: i32, numbers: &[u64]) -> (u32, u64, Vec<u64>) {
+/// Writes header and elements, and returns the bits per element; numbers that cannot be scaled are kept whole.
+fn write_floats<F: Scaled>(setup: &Setup, digits: i32, src: &[u8], dst: &mut Vec<u8>) -> u32 {
+    let Some((bits, minimum, codes)) = float_codes::<F>(setup, digits, &setup.load(src)) else {
+        write_whole(setup, src, dst);
+        return setup.full();
+    };
+    write_header(bits, minimum, dst);
+    let mut packed = BitWriter::new(dst);
+    codes.iter().for_each(|code| packed.write_wide(*code, bits));
+    packed.finish();
+    bits
+}
+
+/// Bits per element, the minimum and the codes of floats, if all of them can be scaled.
+fn float_codes<F: Scaled>(setup: &Setup, digits: i32, numbers: &[u64]) -> Option<(u32, u64, Vec<u64>)> {
     let fill = setup.fill.map(F::from_u64);
     let is_fill = |v: F| fill.is_some_and(|f| v.near(f, digits));
     let floats = || numbers.iter().map(|v| F::from_u64(*v));
@@ -311,18 +410,14 @@ fn float_codes<F: Scaled>(setup: &Setup, digits: i32, numbers: &[u64]) -> (u32, 
         let (least, most) = range.unwrap_or((v, v));
         range = Some((if v < least { v } else { least }, if v > most { v } else { most }));
     }
-    let whole = (setup.full(), 0, numbers.to_vec());
     let (least, most) = range.unwrap_or((F::from_u64(0), F::from_u64(0)));
     let scale = F::scale(digits);
-    let Some(span) = most.code(least, scale) else { return whole };
-    let bits = bits_for((span + 1).saturating_add(u64::from(fill.is_some())));
+    let bits = bits_for((most.code(least, scale)? + 1).saturating_add(u64::from(fill.is_some())));
     if bits >= setup.full() {
-        return whole;
+        return None;
     }
     let codes: Option<Vec<u64>> =
         floats().map(|v| if is_fill(v) { Some(ones(bits)) } else { v.code(least, scale) }).collect();
-    match codes {
-        Some(codes) if codes.iter().all(|c| *c <= ones(bits)) => (bits, least.bits(), codes),
-        _ => whole,
-    }
+    let codes = codes.filter(|codes| codes.iter().all(|c| *c <= ones(bits)))?;
+    Some((bits, least.bits(), codes))
 }

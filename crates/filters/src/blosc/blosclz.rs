@@ -6,6 +6,7 @@
 //! more bits, big-endian, are to be added.
 
 use crate::lz77::{self, Reach, Sink};
+use crate::simd;
 use tensilo_core::{Error, Result};
 
 /// The distance code that announces 16 more bits.
@@ -17,7 +18,21 @@ fn damaged(what: &str) -> Error {
 }
 
 /// Decodes a stream into the start of `dst` and says how many bytes it held.
-pub(super) fn decode(mut src: &[u8], dst: &mut [u8]) -> Result<usize> {
+pub(super) fn decode(src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    simd::copies::with_copy(simd::level(), Steps, src, dst)
+}
+
+struct Steps;
+
+impl simd::copies::Decode for Steps {
+    #[inline(always)]
+    fn decode(self, src: &[u8], dst: &mut [u8], copy: impl simd::copies::Copy) -> Result<usize> {
+        decode_with(src, dst, copy)
+    }
+}
+
+#[inline(always)]
+fn decode_with(mut src: &[u8], dst: &mut [u8], copy: impl simd::copies::Copy) -> Result<usize> {
     let mut at = 0;
     let mut first = true;
     while let Some((&control, rest)) = src.split_first() {
@@ -26,11 +41,8 @@ pub(super) fn decode(mut src: &[u8], dst: &mut [u8]) -> Result<usize> {
         first = false;
         if control < 32 {
             let n = control + 1;
-            let (literals, rest) = src.split_at_checked(n).ok_or_else(|| damaged("literals are cut off"))?;
-            dst.get_mut(at..at + n)
-                .ok_or_else(|| damaged("more data than expected"))?
-                .copy_from_slice(literals);
-            src = rest;
+            lz77::copy_literals(&mut src, dst, at, n)
+                .ok_or_else(|| damaged("literals from or to outside"))?;
             at += n;
             continue;
         }
@@ -54,7 +66,7 @@ pub(super) fn decode(mut src: &[u8], dst: &mut [u8]) -> Result<usize> {
             distance += byte()? << 8;
             distance += byte()?;
         }
-        lz77::copy_back(dst, at, distance + 1, length).ok_or_else(|| damaged("a copy from or to outside"))?;
+        copy.back(dst, at, distance + 1, length).ok_or_else(|| damaged("a copy from or to outside"))?;
         at += length;
     }
     Ok(at)

@@ -94,49 +94,8 @@ fn repeat(dst: &mut [u8], at: usize, offset: usize, length: usize) {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::damaged;
-    use std::arch::x86_64::*;
+    use crate::simd::copies::x86::{copy16, copy32, repeat};
     use tensilo_core::Result;
-
-    /// `PATTERN[o][i]` is `i % o`: repeats the first `o` bytes of a vector.
-    static PATTERN: [[u8; 16]; 17] = {
-        let mut t = [[0; 16]; 17];
-        let mut o = 1;
-        while o < 17 {
-            let mut i = 0;
-            while i < 16 {
-                t[o][i] = (i % o) as u8;
-                i += 1;
-            }
-            o += 1;
-        }
-        t
-    };
-
-    /// The largest multiple of an offset that fits a vector of 32 bytes made of two equal halves of 16, or of
-    /// 16 where the halves would not join.
-    static STRIDE: [u8; 17] = {
-        let mut t = [0; 17];
-        let mut o = 1;
-        while o < 17 {
-            t[o] = if 16 % o == 0 { 32 } else { (16 - 16 % o) as u8 };
-            o += 1;
-        }
-        t
-    };
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn copy16(from: *const u8, to: *mut u8) {
-        // SAFETY: the caller vouches for 16 bytes on both sides.
-        unsafe { _mm_storeu_si128(to.cast(), _mm_loadu_si128(from.cast())) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn copy32(from: *const u8, to: *mut u8) {
-        // SAFETY: the caller vouches for 32 bytes on both sides.
-        unsafe { _mm256_storeu_si256(to.cast(), _mm256_loadu_si256(from.cast())) }
-    }
 
     /// How far a sequence may run past what it needs, on both sides.
     const SLACK: usize = 64;
@@ -217,46 +176,6 @@ mod x86 {
             // op + length, and none is longer than 32 bytes.
             unsafe { repeat(d.add(op), offset, length) };
             op += length;
-        }
-    }
-
-    /// Writes `length` bytes at `to`, each equal to the one `offset` before it.
-    ///
-    /// # Safety
-    /// `offset` bytes before `to` must be initialised, `length + 32` bytes from `to` writable.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn repeat(to: *mut u8, offset: usize, length: usize) {
-        // SAFETY: all stores start before to + length; loads start offset before a store, and what they
-        // read past it is never kept: the copy forms need offset >= their width.
-        unsafe {
-            let from = to.sub(offset).cast_const();
-            if offset >= 32 {
-                copy32(from, to);
-                let mut done = 32;
-                while done < length {
-                    copy32(from.add(done), to.add(done));
-                    done += 32;
-                }
-            } else if offset > 16 {
-                copy16(from, to);
-                let mut done = 16;
-                while done < length {
-                    copy16(from.add(done), to.add(done));
-                    done += 16;
-                }
-            } else {
-                let order = _mm_loadu_si128(PATTERN[offset].as_ptr().cast());
-                let half = _mm_shuffle_epi8(_mm_loadu_si128(from.cast()), order);
-                let whole = _mm256_broadcastsi128_si256(half);
-                let stride = usize::from(STRIDE[offset]);
-                _mm256_storeu_si256(to.cast(), whole);
-                let mut done = stride;
-                while done < length {
-                    _mm256_storeu_si256(to.add(done).cast(), whole);
-                    done += stride;
-                }
-            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Fast kernels, chosen at run time, each beside the safe code that does the same.
 //!
 //! All unsafe code of this crate is here: [`bytes`] turns byte planes into elements and back, [`bits`] turns
-//! bit planes into bytes and back, [`lz4`] decodes LZ4 blocks. The public functions of each file are safe: they
-//! check every bound, hand whole tiles to a kernel and finish the rest with the safe twin.
+//! bit planes into bytes and back, [`lz4`] decodes LZ4 blocks, [`copies`] copies for all LZ77 decoders. The
+//! public functions of each file are safe: they check every bound, hand whole tiles to a kernel and finish the
+//! rest with the safe twin.
 
 pub(crate) mod bits;
 pub(crate) mod bytes;
+pub(crate) mod copies;
 pub(crate) mod lz4;
 
 /// The best instruction set that this machine offers and that kernels exist for.
@@ -13,9 +15,9 @@ pub(crate) mod lz4;
 pub(crate) enum Level {
     /// Safe code only.
     Safe,
-    /// x86-64 with AVX2.
+    /// x86-64 with AVX2 and BMI2.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, VBMI and GFNI.
+    /// x86-64 with AVX-512 F, BW, VBMI, GFNI and BMI2.
     Avx512,
 }
 
@@ -28,10 +30,11 @@ pub(crate) fn level() -> Level {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("gfni")
+            && is_x86_feature_detected!("bmi2")
         {
             return Level::Avx512;
         }
-        if is_x86_feature_detected!("avx2") {
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
             return Level::Avx2;
         }
     }

@@ -41,7 +41,7 @@ fn block(
     let pairs = bits.read(1)? == 1;
     let first = take_reference(coding, bits, line, at, reference)?;
     if pairs {
-        second_extension(bits, line, at, first, coding)?;
+        second_extension(bits, &mut line[at..at + coding.block], reference)?;
         return Ok(coding.block);
     }
     let code = bits.unary()? as usize;
@@ -87,28 +87,37 @@ fn split(bits: &mut BitReader, k: u32, samples: &mut [u32]) -> Result<()> {
     Ok(())
 }
 
-/// Pairs of samples coded as one number: pairs of equal sum follow each other, ordered by their second sample.
-fn second_extension(
-    bits: &mut BitReader,
-    line: &mut [u32],
-    at: usize,
-    first: usize,
-    coding: &Coding,
-) -> Result<()> {
-    for i in (at..at + coding.block).step_by(2) {
-        let code = bits.unary()?;
-        let mut sum = 0;
-        while (sum + 1) * (sum + 2) / 2 <= code {
-            sum += 1;
-            if sum > 12 {
-                return Err(Error::corrupt("an szip pair is larger than any that is coded"));
-            }
+/// The largest sum of a pair that has a code.
+const MOST_PAIR: u32 = 12;
+
+/// `PAIRS[code]`: pairs of equal sum follow each other, ordered by their second sample.
+static PAIRS: [(u8, u8); 91] = {
+    let mut table = [(0, 0); 91];
+    let (mut code, mut sum) = (0, 0);
+    while sum <= MOST_PAIR as u8 {
+        let mut second = 0;
+        while second <= sum {
+            table[code] = (sum - second, second);
+            code += 1;
+            second += 1;
         }
-        let second = code - sum * (sum + 1) / 2;
-        if i >= first {
-            line[i] = sum - second;
-        }
-        line[i + 1] = second;
+        sum += 1;
+    }
+    table
+};
+
+/// Pairs of samples coded as one number.
+fn second_extension(bits: &mut BitReader, block: &mut [u32], reference: bool) -> Result<()> {
+    let before = block[0];
+    for pair in block.chunks_exact_mut(2) {
+        let code = bits.unary()? as usize;
+        let (first, second) =
+            PAIRS.get(code).ok_or_else(|| Error::corrupt("an szip pair is larger than any that is coded"))?;
+        pair[0] = u32::from(*first);
+        pair[1] = u32::from(*second);
+    }
+    if reference {
+        block[0] = before;
     }
     Ok(())
 }
@@ -121,13 +130,10 @@ fn undo_differences(most: u32, line: &mut [u32]) {
         // Differences that both signs allow alternate; larger ones go the only way there is.
         let room = before.min(most - before);
         let half = (coded >> 1) + (coded & 1);
-        let value = if half <= room {
-            if coded & 1 == 0 { before.wrapping_add(coded >> 1) } else { before.wrapping_sub(half) }
-        } else if room == before {
-            coded
-        } else {
-            most.wrapping_sub(coded)
-        };
+        let sign = (coded & 1).wrapping_neg();
+        let near = before.wrapping_add((coded >> 1) ^ sign);
+        let far = if room == before { coded } else { most.wrapping_sub(coded) };
+        let value = if half <= room { near } else { far };
         before = value & most;
         *sample = before;
     }

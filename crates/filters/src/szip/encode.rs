@@ -107,20 +107,23 @@ fn one_block(coding: &Coding, block: &[u32], reference: Option<u32>, bits: &mut 
 
 /// The split that costs least, and its cost in bits.
 fn cheapest_split(coding: &Coding, body: &[u32]) -> (u32, u64) {
-    let count = body.len() as u64;
-    let cost = |k: u32| body.iter().map(|v| u64::from(v >> k)).sum::<u64>() + count * u64::from(k + 1);
+    // At most 64 samples of at most 24 bits: sums fit 32 bits. Each split saves at most half of what the one
+    // before saved, so costs fall, then rise.
+    let count = body.len() as u32;
+    let cost = |k: u32| body.iter().map(|v| v >> k).sum::<u32>() + count * (k + 1);
     let last = coding.raw_id() - 2;
-    let mut best = (0, cost(0));
-    for k in 1..=last {
-        // Each further split saves at most half of what the unary parts cost.
-        let c = cost(k);
-        if c < best.1 {
-            best = (k, c);
-        } else if c > best.1 {
-            break;
-        }
+    let mean = body.iter().sum::<u32>() / count.max(1);
+    let mut best = (32 - mean.leading_zeros()).saturating_sub(1).min(last);
+    let mut least = cost(best);
+    while best > 0 && cost(best - 1) <= least {
+        best -= 1;
+        least = cost(best);
     }
-    best
+    while best < last && cost(best + 1) < least {
+        best += 1;
+        least = cost(best);
+    }
+    (best, u64::from(least))
 }
 
 fn pair_code(pair: &[u32]) -> u32 {

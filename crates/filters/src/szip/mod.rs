@@ -103,20 +103,29 @@ impl Setup {
         self.coding.block * self.coding.blocks
     }
 
-    fn load(&self, bytes: &[u8]) -> u32 {
-        let mut word = [0; 4];
-        word[..self.sample].copy_from_slice(bytes);
-        if self.big_endian {
-            word[..self.sample].reverse();
+    /// Reads samples of a scanline, appending them to `line`.
+    fn load(&self, part: &[u8], line: &mut Vec<u32>) {
+        match (self.sample, self.big_endian) {
+            (1, _) => line.extend(part.iter().map(|b| u32::from(*b))),
+            (2, true) => line.extend(part.as_chunks().0.iter().map(|b| u32::from(u16::from_be_bytes(*b)))),
+            (2, false) => line.extend(part.as_chunks().0.iter().map(|b| u32::from(u16::from_le_bytes(*b)))),
+            (_, true) => line.extend(part.as_chunks().0.iter().map(|b| u32::from_be_bytes(*b))),
+            (_, false) => line.extend(part.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b))),
         }
-        u32::from_le_bytes(word)
     }
 
-    fn store(&self, value: u32, bytes: &mut [u8]) {
-        match (bytes, self.big_endian) {
-            ([b], _) => *b = value as u8,
-            (b, true) => b.copy_from_slice(&value.to_be_bytes()[4 - self.sample..]),
-            (b, false) => b.copy_from_slice(&value.to_le_bytes()[..self.sample]),
+    /// Writes samples of a scanline.
+    fn store(&self, line: &[u32], part: &mut [u8]) {
+        match (self.sample, self.big_endian) {
+            (1, _) => part.iter_mut().zip(line).for_each(|(b, v)| *b = *v as u8),
+            (2, true) => {
+                part.as_chunks_mut().0.iter_mut().zip(line).for_each(|(b, v)| *b = (*v as u16).to_be_bytes());
+            }
+            (2, false) => {
+                part.as_chunks_mut().0.iter_mut().zip(line).for_each(|(b, v)| *b = (*v as u16).to_le_bytes());
+            }
+            (_, true) => part.as_chunks_mut().0.iter_mut().zip(line).for_each(|(b, v)| *b = v.to_be_bytes()),
+            (_, false) => part.as_chunks_mut().0.iter_mut().zip(line).for_each(|(b, v)| *b = v.to_le_bytes()),
         }
     }
 }
@@ -191,9 +200,7 @@ fn decode_samples(setup: &Setup, mut bits: BitReader, dst: &mut [u8]) -> Result<
     let mut line = vec![0; setup.padded()];
     for part in dst.chunks_mut(setup.scanline * setup.sample) {
         decode::scanline(&setup.coding, &mut bits, &mut line, part.len() / setup.sample)?;
-        for (value, bytes) in line.iter().zip(part.chunks_exact_mut(setup.sample)) {
-            setup.store(*value, bytes);
-        }
+        setup.store(&line, part);
     }
     Ok(())
 }
@@ -204,7 +211,7 @@ fn encode_samples(setup: &Setup, src: &[u8], mut bits: BitWriter) -> Result<()> 
     let mut line = Vec::with_capacity(setup.padded());
     for part in src.chunks(setup.scanline * setup.sample) {
         line.clear();
-        line.extend(part.chunks_exact(setup.sample).map(|b| setup.load(b)));
+        setup.load(part, &mut line);
         if let Some(large) = line.iter().find(|v| **v > most) {
             return Err(Error::invalid(format!(
                 "sample {large} does not fit szip's {} bits",

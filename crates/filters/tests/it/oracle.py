@@ -17,9 +17,14 @@ import h5py
 import hdf5plugin  # noqa: F401  (registers the filters)
 import numpy as np
 
+try:
+    import vbz_h5py_plugin  # noqa: F401  (registers VBZ)
+except ImportError:
+    pass
+
 OPTIONAL = 1
 DEFLATE, SHUFFLE, FLETCHER, SZIP, NBIT, SCALE = 1, 2, 3, 4, 5, 6
-BZIP2, LZF, BLOSC, LZ4, BSHUF, ZFP, ZSTD, BLOSC2 = 307, 32000, 32001, 32004, 32008, 32013, 32015, 32026
+BZIP2, LZF, BLOSC, LZ4, BSHUF, ZFP, ZSTD, VBZ, BLOSC2 = 307, 32000, 32001, 32004, 32008, 32013, 32015, 32020, 32026
 
 INTS = ["<i1", "<u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", ">i2", ">u4", ">i8"]
 FLOATS = ["<f2", "<f4", "<f8", ">f4", ">f8"]
@@ -64,6 +69,7 @@ def filters_of(group, rng):
         NBIT: lambda: (NBIT, ()),
         SCALE: lambda: (SCALE, None),
         ZFP: lambda: (ZFP, None),
+        VBZ: lambda: (VBZ, None),
     }
     if group == "chain":
         ids = [DEFLATE, SHUFFLE, FLETCHER, LZF, LZ4, ZSTD, BSHUF, BZIP2, BLOSC, BLOSC2]
@@ -80,7 +86,7 @@ def filters_of(group, rng):
         return chain
     by_name = {"deflate": DEFLATE, "shuffle": SHUFFLE, "fletcher32": FLETCHER, "lzf": LZF, "lz4": LZ4,
                "zstd": ZSTD, "bitshuffle": BSHUF, "bzip2": BZIP2, "blosc": BLOSC, "blosc2": BLOSC2,
-               "szip": SZIP, "nbit": NBIT, "scaleoffset": SCALE, "zfp": ZFP}
+               "szip": SZIP, "nbit": NBIT, "scaleoffset": SCALE, "zfp": ZFP, "vbz": VBZ}
     return [draw[by_name[group]]()]
 
 
@@ -145,6 +151,8 @@ class Case:
         if first == ZFP:
             types = ["<i4", "<i8", "<f4", "<f8"]
             self.shape, self.chunk = [(s, c) for s, c in SHAPES if len(s) <= 4][number % len(SHAPES)]
+        if first == VBZ:
+            types = [t for t in INTS if t[0] == "<" and np.dtype(t).itemsize <= 4]
         self.dtype = types[(number // len(SHAPES)) % len(types)]
         self.data = data_of(self.dtype, self.shape, rng)
         self.type = type_of(self.dtype, first, rng)
@@ -161,6 +169,10 @@ class Case:
                     options = (0, int(rng.integers(-2, 6)))
             if fid == ZFP:
                 options = zfp_options(self.dtype, rng)
+            if fid == VBZ:
+                # version, bytes per integer, differences, level
+                options = (int(rng.integers(2)), np.dtype(self.dtype).itemsize, int(rng.integers(2)),
+                           int(rng.choice([0, 1, 5])))
             self.options.append((fid, options))
         self.label = f"{group} #{number} {self.dtype} {self.shape} in {self.chunk} {self.options}"
 
