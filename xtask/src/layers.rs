@@ -21,6 +21,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("pack", &["core", "filters", "hdf5"]),
     ("convert", &["core", "filters", "hdf5", "records", "lanes", "pack"]),
     ("capi", &["core", "pack"]),
+    ("capi-sampler", &["core", "loader"]),
+    ("capi-zrecord", &["core", "records"]),
     ("tensilo", &["core", "filters", "hdf5", "records", "lanes", "loader", "pack", "convert"]),
     ("cli", &["tensilo"]),
     ("python", &["tensilo"]),
