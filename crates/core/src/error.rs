@@ -155,7 +155,15 @@ impl Error {
 
     /// The byte source does not hold these ranges yet.
     #[cold]
-    pub fn missing(ranges: Vec<Range<u64>>) -> Self {
+    pub fn missing(mut ranges: Vec<Range<u64>>) -> Self {
+        ranges.sort_unstable_by_key(|r| r.start);
+        ranges.dedup_by(|next, last| {
+            let joins = next.start <= last.end;
+            if joins {
+                last.end = last.end.max(next.end);
+            }
+            joins
+        });
         let mut e = Self::new(ErrorKind::Missing, format!("{} byte ranges are not loaded yet", ranges.len()));
         e.0.missing = ranges;
         e

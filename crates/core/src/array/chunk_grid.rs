@@ -1,5 +1,6 @@
 //! The rule that maps elements to chunks.
 
+use super::hyperslab::Hyperslab;
 use super::shape::elements;
 use crate::error::{Error, Result};
 
@@ -104,6 +105,12 @@ impl ChunkGrid {
             .zip(coords)
             .map(|((s, c), k)| s.saturating_sub(k.saturating_mul(*c)).min(*c))
             .collect()
+    }
+
+    /// The part of a chunk that lies inside the array, as a selection.
+    pub fn selection(&self, coords: &[u64]) -> Hyperslab {
+        let start = coords.iter().zip(&self.chunk).map(|(k, c)| k.saturating_mul(*c)).collect();
+        Hyperslab::new(start, self.extent(coords))
     }
 
     /// Does this chunk pass the edge of the array?

@@ -7,15 +7,18 @@
 mod chunk_grid;
 mod hyperslab;
 mod numpy;
+mod numpy_text;
 mod place;
 mod selection;
 mod shape;
 mod split;
+mod zipped;
 
 pub use chunk_grid::ChunkGrid;
 pub use hyperslab::Hyperslab;
-pub use numpy::{NumpyIndex, Resolved};
+pub use numpy::{IndexItem, NumpyIndex, Resolved};
 pub use place::{Canvas, Tile};
 pub use selection::{Axis, Points, Selection};
 pub use shape::{elements, strides};
 pub use split::Split;
+pub use zipped::Zipped;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Budget;
-use crate::array::{Axis, ChunkGrid, Hyperslab, Points, Selection};
+use crate::array::{Axis, ChunkGrid, Hyperslab, Points, Selection, Zipped, strides};
 
 /// A small generator with a fixed seed; the crate needs no dependency for it.
 struct Random(u64);
@@ -42,6 +42,17 @@ fn reference(selection: &Selection, shape: &[u64]) -> Vec<u64> {
         Selection::Axes(axes) => product(axes.iter().map(positions).collect()),
         Selection::Points(p) => {
             p.iter().map(|p| p.iter().zip(shape).fold(0, |n, (c, s)| n * s + c)).collect()
+        }
+        Selection::Zipped(z) => {
+            let steps = strides(shape).unwrap();
+            let along = |(d, axis): &(usize, Axis)| positions(axis).iter().map(|i| i * steps[*d]).collect();
+            let mut order: Vec<Vec<u64>> = z.axes().iter().map(along).collect();
+            let n = z.lists().first().map_or(0, |l| l.1.len());
+            let tuple = |i: usize| z.lists().iter().map(|(d, list)| list[i] * steps[*d]).sum();
+            order.insert(z.place(), (0..n).map(tuple).collect());
+            order.iter().fold(vec![0], |base, part| {
+                base.iter().flat_map(|b| part.iter().map(move |p| b + p)).collect()
+            })
         }
         Selection::Union(slabs) => {
             slabs.iter().flat_map(slab).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
@@ -98,7 +109,7 @@ fn random_selection(r: &mut Random, shape: &[u64]) -> Selection {
         }
         slab
     };
-    match r.below(6) {
+    match r.below(8) {
         0 => Selection::All,
         1 => Selection::Hyperslab(slab(r)),
         2 if !shape.is_empty() => {
@@ -106,9 +117,24 @@ fn random_selection(r: &mut Random, shape: &[u64]) -> Selection {
             let coords = (0..n).flat_map(|_| shape.iter().map(|s| r.below(*s)).collect::<Vec<_>>()).collect();
             Selection::Points(Points::new(shape.len(), coords).unwrap())
         }
+        4 | 5 if !shape.is_empty() => random_zipped(r, shape),
         3 if !shape.is_empty() => Selection::Union((0..r.below(4)).map(|_| slab(r)).collect()),
         _ => Selection::Axes(shape.iter().map(|n| random_axis(r, *n)).collect()),
     }
+}
+
+fn random_zipped(r: &mut Random, shape: &[u64]) -> Selection {
+    let n = r.below(7);
+    let (mut lists, mut axes) = (Vec::new(), Vec::new());
+    for (dimension, extent) in shape.iter().enumerate() {
+        if r.below(2) == 0 || (lists.is_empty() && dimension + 1 == shape.len()) {
+            lists.push((dimension, (0..n).map(|_| r.below(*extent)).collect()));
+        } else {
+            axes.push((dimension, random_axis(r, *extent)));
+        }
+    }
+    let place = r.below(axes.len() as u64 + 1) as usize;
+    Zipped::new(n, lists, axes, place).unwrap().into()
 }
 
 /// The chunk's bytes: of element number n, `width` bytes that depend on n; 0xEE outside the array.

@@ -2,6 +2,7 @@
 
 use super::hyperslab::Hyperslab;
 use super::shape::{elements, strides};
+use super::zipped::Zipped;
 use crate::error::{Error, Result};
 
 /// Which elements of an array are wanted. The result is a row-major array of [`Selection::shape`].
@@ -26,6 +27,8 @@ pub enum Selection {
     Axes(Vec<Axis>),
     /// Single elements in the order given; the result has one dimension.
     Points(Points),
+    /// Index lists that are walked together, and independent axes along the other dimensions.
+    Zipped(Zipped),
     /// All elements that lie in any of these, each once, in the array's row-major order; one dimension.
     Union(Vec<Hyperslab>),
 }
@@ -113,6 +116,12 @@ impl From<Hyperslab> for Selection {
     }
 }
 
+impl From<Zipped> for Selection {
+    fn from(zipped: Zipped) -> Self {
+        Self::Zipped(zipped)
+    }
+}
+
 impl From<Points> for Selection {
     fn from(points: Points) -> Self {
         Self::Points(points)
@@ -169,7 +178,7 @@ impl Axis {
         }
     }
 
-    fn check(&self, dimension: usize, extent: u64) -> Result<()> {
+    pub(super) fn check(&self, dimension: usize, extent: u64) -> Result<()> {
         match self {
             Self::Regular { start, stride, count, block } => Hyperslab {
                 start: vec![*start],
@@ -209,6 +218,10 @@ impl Selection {
                 check_points(points, of)?;
                 Ok(vec![points.len() as u64])
             }
+            Self::Zipped(zipped) => {
+                zipped.check(of)?;
+                zipped.shape()
+            }
             Self::Union(_) => match self.resolve(of)? {
                 Wanted::Runs(runs) => Ok(vec![runs.iter().map(|r| r.len).sum()]),
                 Wanted::Axes(_) => Err(Error::invalid("a union resolved to axes")),
@@ -224,13 +237,13 @@ impl Selection {
         elements(&self.shape(of)?)
     }
 
-    /// The axes of a selection that is an outer product; `None` for point lists and unions.
+    /// The axes of a selection that is an outer product; `None` for point lists, unions and zipped lists.
     ///
     /// # Errors
     /// As [`shape`](Self::shape).
     pub fn axes(&self, of: &[u64]) -> Result<Option<Vec<Axis>>> {
         match self {
-            Self::Points(_) | Self::Union(_) => Ok(None),
+            Self::Points(_) | Self::Union(_) | Self::Zipped(_) => Ok(None),
             _ => match self.resolve(of)? {
                 Wanted::Axes(axes) => Ok(Some(axes)),
                 Wanted::Runs(_) => Ok(None),
@@ -238,7 +251,17 @@ impl Selection {
         }
     }
 
-    /// The runs of row-major element numbers of a point list or union, in the order of the result; a run does not pass
+    /// No list of [`runs`](Self::runs) takes more bytes; of use before one is made. 0 for an outer product.
+    pub fn run_bytes(&self, of: &[u64]) -> u64 {
+        let runs = match self {
+            Self::Points(points) => points.len() as u64,
+            Self::Zipped(zipped) => zipped.most_runs(of),
+            _ => 0,
+        };
+        runs.saturating_mul(size_of::<Run>() as u64)
+    }
+
+    /// The runs of row-major element numbers of a point list, union or zipped lists, in the order of the result; a run does not pass
     /// the end of a row.
     ///
     /// # Errors
@@ -267,6 +290,10 @@ impl Selection {
                 let steps = strides(of)?;
                 let number = |p: &[u64]| p.iter().zip(&steps).map(|(c, s)| c * s).sum();
                 Wanted::Runs(points.iter().map(|p| Run { start: number(p), len: 1 }).collect())
+            }
+            Self::Zipped(zipped) => {
+                zipped.check(of)?;
+                Wanted::Runs(zipped.runs(of)?)
             }
             Self::Union(slabs) => Wanted::Runs(union_runs(slabs, of)?),
         })

@@ -85,6 +85,7 @@ impl Split {
     /// `InvalidArgument` when the selection does not fit the array; `Limit` when its description needs more
     /// memory than the budget has.
     pub fn new(selection: &Selection, grid: &ChunkGrid, budget: &Budget) -> Result<Self> {
+        let _list = budget.bytes(selection.run_bytes(grid.shape()), "the list of selected runs")?;
         let wanted = selection.resolve(grid.shape())?;
         let shape = match &wanted {
             Wanted::Axes(axes) => axes.iter().map(Axis::count).collect::<Result<Vec<_>>>()?,

@@ -1,6 +1,6 @@
 //! Walks a version 1 B-tree of chunks.
 
-use super::{ChunkIndex, Stored, Visit};
+use super::{ChunkIndex, Gather, Stored, Visit};
 use crate::format::Address;
 use crate::format::index::chunk_node::{self, Head};
 use crate::space::{Bytes, FileSpace, Visits};
@@ -9,15 +9,24 @@ use tensilo_core::{Error, Result};
 
 const WHAT: &str = "chunk B-tree node";
 
+/// Children that a node has room for, unless the superblock says otherwise.
+const DEFAULT_K: u16 = 32;
+
 fn node(space: &FileSpace, at: Address, rank: usize, level: Option<u8>) -> Result<(Bytes<'_>, Head)> {
     let sizes = space.sizes();
-    let bytes = space.read(at, chunk_node::head_len(sizes), WHAT)?;
+    // A node takes the space of a full one; reading that at once saves a request.
+    let k = space.superblock().chunk_internal_k.unwrap_or(DEFAULT_K);
+    let full = chunk_node::len(sizes, rank, k.saturating_mul(2));
+    let mut bytes = space.read_up_to(at, full, WHAT)?;
     let head = Head::parse(&bytes, bytes.offset())?;
     if let Some(expected) = level.filter(|l| *l != head.level) {
         let message = format!("{WHAT}: level {} where {expected} is expected", head.level);
         return Err(Error::corrupt(message).at(bytes.offset()));
     }
-    let bytes = space.read(at, chunk_node::len(sizes, rank, head.entries), WHAT)?;
+    let used = chunk_node::len(sizes, rank, head.entries);
+    if used > bytes.len() as u64 {
+        bytes = space.read(at, used, WHAT)?;
+    }
     Ok((bytes, head))
 }
 
@@ -45,9 +54,10 @@ pub(super) fn walk(
     let (mut offsets, mut coords) = (index.origin(), index.origin());
     // Nodes to visit, the next one last; as long as one path with all its siblings.
     let mut todo = vec![(root, None)];
+    let mut gather = Gather::default();
     while let Some((at, level)) = todo.pop() {
-        let (bytes, head) = node(space, at, rank, level)?;
-        visits.enter(bytes.offset(), bytes.len() as u64, WHAT)?;
+        let Some((bytes, head)) = gather.tolerate(node(space, at, rank, level))? else { continue };
+        visits.enter(bytes.offset(), chunk_node::len(space.sizes(), rank, head.entries), WHAT)?;
         let first = todo.len();
         chunk_node::entries(
             &bytes,
@@ -66,7 +76,7 @@ pub(super) fn walk(
         )?;
         todo[first..].reverse();
     }
-    Ok(())
+    gather.finish()
 }
 
 pub(super) fn find(

@@ -1,6 +1,6 @@
 //! Walks a version 2 B-tree of chunks (record types 10, plain, and 11, filtered).
 
-use super::{ChunkIndex, Stored, Visit, node};
+use super::{ChunkIndex, Gather, Stored, Visit, node};
 use crate::format::Address;
 use crate::format::btree_v2::{BtreeV2Header, Node, NodePointer};
 use crate::format::index::record::Form;
@@ -54,14 +54,17 @@ pub(super) fn walk(
     let mut coords = index.origin();
     let mut todo: Vec<(NodePointer, u16)> =
         header.root.map(|root| (root, header.depth)).into_iter().collect();
+    let mut gather = Gather::default();
     while let Some((pointer, height)) = todo.pop() {
-        let bytes = node(space, visits, pointer.address, u64::from(header.node_size), WHAT)?;
+        let bytes =
+            gather.tolerate(node(space, visits, pointer.address, u64::from(header.node_size), WHAT))?;
+        let Some(bytes) = bytes else { continue };
         let found = header.node(&bytes, bytes.offset(), height, pointer.records)?;
         records(&header, &form, &found, &mut coords, visit)?;
         // A leaf has no children, so the height cannot pass 0.
         todo.extend(found.children.iter().rev().map(|c| (*c, height.saturating_sub(1))));
     }
-    Ok(())
+    gather.finish()
 }
 
 pub(super) fn find(

@@ -1,7 +1,7 @@
 //! Walks an extensible array.
 
 use super::fixed_array::{element, elements};
-use super::{ChunkIndex, Stored, Visit, node, offset};
+use super::{ChunkIndex, Gather, Stored, Visit, node, offset};
 use crate::format::Address;
 use crate::format::index::bit;
 use crate::format::index::extensible_array::{ExtensibleArray, SuperBlock};
@@ -27,6 +27,7 @@ struct Walk<'a, 'v> {
     form: Form,
     coords: Vec<u64>,
     visits: &'a mut Visits,
+    gather: Gather,
     visit: &'a mut Visit<'v>,
 }
 
@@ -41,7 +42,8 @@ pub(super) fn walk(
     let Some(block_at) = array.index_block else { return Ok(()) };
     let bytes = node(space, visits, block_at, array.index_block_len(), WHAT)?;
     let block = array.parse_index_block(&bytes, bytes.offset())?;
-    let mut walk = Walk { index, space, array, form, coords: index.origin(), visits, visit };
+    let mut walk =
+        Walk { index, space, array, form, coords: index.origin(), visits, gather: Gather::default(), visit };
     walk.elements(block.elements, block.at, 0)?;
     let mut number = 0;
     for _ in 0..array.direct_super_blocks() {
@@ -50,7 +52,8 @@ pub(super) fn walk(
         for i in 0..super_block.blocks {
             let place = usize::try_from(first + i).unwrap_or(usize::MAX);
             if let Some(Some(at)) = block.data_blocks.get(place) {
-                walk.data_block(super_block, i, *at, None)?;
+                let done = walk.data_block(super_block, i, *at, None);
+                walk.gather.tolerate(done)?;
             }
         }
         number += 1;
@@ -58,11 +61,12 @@ pub(super) fn walk(
     for at in block.super_blocks {
         let Some(super_block) = array.super_block(number) else { break };
         if let Some(at) = at {
-            walk.super_block(super_block, at)?;
+            let done = walk.super_block(super_block, at);
+            walk.gather.tolerate(done)?;
         }
         number += 1;
     }
-    Ok(())
+    walk.gather.finish()
 }
 
 impl Walk<'_, '_> {
@@ -76,7 +80,8 @@ impl Walk<'_, '_> {
         let mut r = FieldReader::new(addresses, at, WHAT);
         for i in 0..block.blocks {
             if let Some(at) = self.space.sizes().address(&mut r)? {
-                self.data_block(block, i, at, Some(bitmap))?;
+                let done = self.data_block(block, i, at, Some(bitmap));
+                self.gather.tolerate(done)?;
             }
         }
         Ok(())
@@ -94,7 +99,8 @@ impl Walk<'_, '_> {
         let bitmap = bitmap.ok_or_else(|| paged_directly(at))?;
         for page in (0..pages).filter(|p| bit(bitmap, i * pages + p)) {
             let (start, len) = self.array.page_place(block, page);
-            let bytes = node(self.space, self.visits, offset(at, start)?, len, WHAT)?;
+            let bytes = self.gather.tolerate(node(self.space, self.visits, offset(at, start)?, len, WHAT))?;
+            let Some(bytes) = bytes else { continue };
             let body = self.array.page_body(&bytes, bytes.offset())?;
             self.elements(body, bytes.offset(), first + page * self.array.page)?;
         }

@@ -1,6 +1,6 @@
 //! Walks a fixed array.
 
-use super::{ChunkIndex, Stored, Visit, node, offset};
+use super::{ChunkIndex, Gather, Stored, Visit, node, offset};
 use crate::format::Address;
 use crate::format::index::bit;
 use crate::format::index::fixed_array::FixedArray;
@@ -33,13 +33,15 @@ pub(super) fn walk(
     if !array.is_paged() {
         return elements(index, &form, body, body_at, 0, &mut coords, visit);
     }
+    let mut gather = Gather::default();
     for page in (0..array.pages()).filter(|p| bit(body, *p)) {
         let (start, len) = array.page_place(page);
-        let bytes = node(space, visits, offset(block_at, start)?, len, WHAT)?;
+        let bytes = gather.tolerate(node(space, visits, offset(block_at, start)?, len, WHAT))?;
+        let Some(bytes) = bytes else { continue };
         let body = array.page_body(&bytes, bytes.offset())?;
         elements(index, &form, body, bytes.offset(), page * array.page, &mut coords, visit)?;
     }
-    Ok(())
+    gather.finish()
 }
 
 /// Visits every stored chunk of a run of elements, the first of which has number `first`.

@@ -22,8 +22,9 @@ use crate::format::message::data_layout::{ChunkIndexLayout, ChunkedLayout};
 use crate::format::message::dataspace::Dataspace;
 use crate::space::{Bytes, FileSpace, Visits};
 use geometry::Geometry;
+use std::ops::Range;
 use tensilo_core::array::ChunkGrid;
-use tensilo_core::{Error, Result};
+use tensilo_core::{Error, ErrorKind, Result};
 
 /// One chunk that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,6 +201,31 @@ fn node<'s>(
     let bytes = space.read(at, len, what)?;
     visits.enter(bytes.offset(), len, what)?;
     Ok(bytes)
+}
+
+/// Collects what is missing, so that a walk asks for all nodes of a level at once.
+#[derive(Default)]
+struct Gather {
+    ranges: Vec<Range<u64>>,
+}
+
+impl Gather {
+    /// The value, or `None` where bytes are missing, which are noted.
+    fn tolerate<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Err(e) if e.kind() == ErrorKind::Missing => {
+                self.ranges.extend_from_slice(e.missing_ranges());
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// # Errors
+    /// `Missing`, naming all that was noted.
+    fn finish(self) -> Result<()> {
+        if self.ranges.is_empty() { Ok(()) } else { Err(Error::missing(self.ranges)) }
+    }
 }
 
 /// `at + bytes`, or `Corrupt`.

@@ -19,7 +19,7 @@ pub struct Slot {
 #[derive(Debug)]
 pub struct ChunkTable {
     slots: Vec<Slot>,
-    _charges: Vec<Charge>,
+    _charge: Charge,
 }
 
 /// Slots charged at a time.
@@ -84,6 +84,10 @@ impl Builder {
             return Err(Error::corrupt(format!("chunk {coords:?} is in the index more than once")).at(at));
         }
         self.slots.shrink_to_fit();
-        Ok(ChunkTable { slots: self.slots, _charges: self.charges })
+        // What was charged in steps is given back for the exact size.
+        self.charges.clear();
+        let bytes = (self.slots.len() * size_of::<Slot>()) as u64;
+        let charge = self.budget.bytes(bytes, "the chunk table")?;
+        Ok(ChunkTable { slots: self.slots, _charge: charge })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::btree_v2::{self, hash_of};
 use super::shared::resolve;
+use super::together::together;
 use super::{FractalHeap, ObjectHeader};
 use crate::format::Address;
 use crate::format::datatype::{CharacterSet, Datatype};
@@ -12,8 +13,9 @@ use crate::format::message::group::DenseInfo;
 use crate::format::object_header::MESSAGE_SHARED;
 use crate::space::FileSpace;
 use std::cmp::Ordering;
+use std::ops::Range;
 use tensilo_core::wire::{FieldReader, lookup3};
-use tensilo_core::{Error, Result};
+use tensilo_core::{Error, ErrorKind, Result};
 
 /// Record type of the name index.
 const NAME_INDEX: u8 = 8;
@@ -58,18 +60,26 @@ pub fn attributes(
 ) -> Result<Vec<Result<AttributeData, DamagedAttribute>>> {
     let mut out = Vec::new();
     let mut bytes = 0_u64;
+    let mut missing = Vec::new();
     let mut add = |found: Result<AttributeData, DamagedAttribute>| -> Result<()> {
+        // What was not fetched yet is not damaged; all of it is asked for at once.
+        if let Err(e) = &found
+            && e.error.kind() == ErrorKind::Missing
+        {
+            missing.extend_from_slice(e.error.missing_ranges());
+            return Ok(());
+        }
         bytes = bytes.saturating_add(found.as_ref().map_or(0, |a| a.data.len() as u64));
         space.budget().bytes(bytes, "the attributes of an object").map(drop)?;
         out.push(found);
         Ok(())
     };
     if let Some((heap, names)) = dense(header)? {
-        let mut heap = FractalHeap::open(space, heap)?;
+        let mut heap = together(FractalHeap::open(space, heap), || btree_v2::probe(space, names))?;
         btree_v2::find(space, names, NAME_INDEX, &mut |_| Ok(Ordering::Equal), &mut |record, at| {
             add(dense_attribute(space, &mut heap, record, at))
         })?;
-        return Ok(out);
+        return whole(out, missing);
     }
     for message in header.messages.iter().filter(|m| m.kind == MessageKind::Attribute) {
         let order = message.creation_index.map(u32::from);
@@ -78,7 +88,12 @@ pub fn attributes(
             Err(error) => Err(DamagedAttribute { name: None, error }),
         })?;
     }
-    Ok(out)
+    whole(out, missing)
+}
+
+/// The list, unless parts of it are yet to be fetched.
+fn whole<T>(list: Vec<T>, missing: Vec<Range<u64>>) -> Result<Vec<T>> {
+    if missing.is_empty() { Ok(list) } else { Err(Error::missing(missing)) }
 }
 
 /// The attribute of this name, without reading the others where they are dense.
@@ -87,7 +102,7 @@ pub fn attributes(
 /// `Corrupt` when it, or the way to it, is damaged.
 pub fn attribute(space: &FileSpace, header: &ObjectHeader, name: &[u8]) -> Result<Option<AttributeData>> {
     if let Some((heap, names)) = dense(header)? {
-        let mut heap = FractalHeap::open(space, heap)?;
+        let mut heap = together(FractalHeap::open(space, heap), || btree_v2::probe(space, names))?;
         let hash = lookup3(name);
         let mut found = None;
         btree_v2::find(space, names, NAME_INDEX, &mut |r| Ok(hash_of(r, 13)?.cmp(&hash)), &mut |r, at| {

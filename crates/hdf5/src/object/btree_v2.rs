@@ -21,6 +21,11 @@ fn open(space: &FileSpace, address: Address, kind: u8) -> Result<BtreeV2Header> 
     Ok(header)
 }
 
+/// Reads the header of a tree, only to see whether it is there.
+pub(super) fn probe(space: &FileSpace, address: Address) -> Result<()> {
+    space.read(address, BtreeV2Header::len(space.sizes()), "version 2 B-tree").map(drop)
+}
+
 /// Visits every record of the tree whose header is at `address`, in order.
 ///
 /// # Errors

@@ -60,6 +60,17 @@ impl<'s> FractalHeap<'s> {
         &self.header
     }
 
+    /// Reads the root block, only to see whether it is there.
+    pub(super) fn probe(&self) -> Result<()> {
+        let Some(root) = self.header.root else { return Ok(()) };
+        let len = match (self.header.root_rows, self.header.root_filtered) {
+            (0, Some((stored, _))) => stored,
+            (0, None) => self.header.start_size,
+            (rows, _) => self.header.indirect_len(rows),
+        };
+        self.space.read(root, len, "fractal heap root block").map(drop)
+    }
+
     /// Reads the object that a heap id names, and says where it is. `id` may be longer than this heap's ids; `at` is
     /// its absolute offset.
     ///

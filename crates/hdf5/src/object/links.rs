@@ -1,6 +1,7 @@
 //! The links of a group, whichever way they are kept: symbol table, messages in the header, or fractal heap.
 
 use super::btree_v2::{self, hash_of};
+use super::together::together;
 use super::{FractalHeap, Link, ObjectHeader, symbol_table};
 use crate::format::Address;
 use crate::format::message::MessageKind;
@@ -60,10 +61,11 @@ pub fn lookup(space: &FileSpace, header: &ObjectHeader, name: &[u8]) -> Result<O
             Ok(None)
         }
         Kept::Dense { heap, names } => {
-            let heap = RefCell::new(FractalHeap::open(space, heap)?);
+            let heap = FractalHeap::open(space, heap);
+            let heap = RefCell::new(together(heap, || btree_v2::probe(space, names))?);
             let hash = lookup3(name);
             let mut found = None;
-            btree_v2::find(
+            let searched = btree_v2::find(
                 space,
                 names,
                 NAME_INDEX,
@@ -75,7 +77,8 @@ pub fn lookup(space: &FileSpace, header: &ObjectHeader, name: &[u8]) -> Result<O
                     }
                     Ok(())
                 },
-            )?;
+            );
+            together(searched, || heap.borrow().probe())?;
             Ok(found)
         }
     }

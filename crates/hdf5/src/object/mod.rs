@@ -13,6 +13,7 @@ mod links;
 mod local_heap;
 mod shared;
 mod symbol_table;
+mod together;
 
 pub use attributes::{AttributeData, DamagedAttribute, attribute, attributes};
 pub use btree_v2::{find, walk};

@@ -1,6 +1,7 @@
 //! Old-style groups: version 1 B-tree, symbol table nodes, names in a local heap.
 
 use super::local_heap::LocalHeap;
+use super::together::together;
 use crate::format::Address;
 use crate::format::btree_v1::{self, GroupNode};
 use crate::format::datatype::CharacterSet;
@@ -21,7 +22,11 @@ struct Group<'s> {
 
 impl<'s> Group<'s> {
     fn open(space: &'s FileSpace, table: SymbolTable) -> Result<Self> {
-        Ok(Self { space, heap: LocalHeap::load(space, table.heap)?, visits: space.visits() })
+        let heap = together(LocalHeap::load(space, table.heap), || {
+            let len = GroupNode::len(space.sizes(), space.extension().ranks.group_internal);
+            space.read(table.btree, len, TREE).map(drop)
+        })?;
+        Ok(Self { space, heap, visits: space.visits() })
     }
 
     /// Reads a B-tree node; `level` is what its parent promises.

@@ -15,10 +15,12 @@ use crate::format::message::fill_value::{FillMessage, FillValue};
 use crate::index::{ChunkEntry, ChunkIndex, ChunkTable};
 use crate::object::ObjectHeader;
 use crate::space::FileSpace;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tensilo_core::array::{ChunkGrid, Selection};
 use tensilo_core::io::ByteSource;
 use tensilo_core::limits::Charge;
+use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Monitor, Quiet, Result};
 use tensilo_filters::{FilterSpec, Pipeline};
 
@@ -26,7 +28,7 @@ use tensilo_filters::{FilterSpec, Pipeline};
 ///
 /// Nothing of a dataset's data is read before one of the `read` functions is called.
 #[derive(Debug, Clone)]
-pub struct Dataset(Arc<DatasetInner>);
+pub struct Dataset(pub(super) Arc<DatasetInner>);
 
 #[derive(Debug)]
 pub(super) struct DatasetInner {
@@ -76,10 +78,23 @@ pub(super) struct Chunks {
     pub(super) pipeline: Pipeline,
     pub(super) unfiltered_edges: bool,
     table: OnceLock<ChunkTable>,
-    entries: OnceLock<Arc<[ChunkEntry]>>,
+    /// Chunks that were looked up one by one.
+    lookups: AtomicU64,
+    pub(super) entries: OnceLock<Arc<[ChunkEntry]>>,
 }
 
+/// A read of no more chunks than this looks them up one by one, ...
+const FEW: usize = 4;
+/// ... until so many were looked up that the whole index would have been cheaper.
+const MANY: u64 = 32;
+
 impl Chunks {
+    /// Should the chunks of a read of this many be looked up one by one, and the index not be read whole?
+    pub(super) fn looks_up(&self, parts: usize) -> bool {
+        let few = parts <= FEW && self.table.get().is_none();
+        few && self.lookups.fetch_add(parts as u64, Ordering::Relaxed) < MANY
+    }
+
     /// The chunk table; read on first use.
     pub(super) fn table(&self, space: &FileSpace) -> Result<&ChunkTable> {
         match self.table.get() {
@@ -135,7 +150,7 @@ impl DatasetInner {
     }
 
     /// Bytes of all elements.
-    fn bytes(&self) -> Result<u64> {
+    pub(super) fn bytes(&self) -> Result<u64> {
         let too_many =
             || Error::corrupt(format!("shape {:?} has more elements than fit in 64 bits", self.shape));
         self.dataspace
@@ -205,10 +220,16 @@ impl DatasetInner {
                     pipeline: Pipeline::new(&self.filters, &self.file.options().filters)?,
                     unfiltered_edges: chunked.unfiltered_edges,
                     table: OnceLock::new(),
+                    lookups: AtomicU64::new(0),
                     entries: OnceLock::new(),
                 }))
             }
         })
+    }
+
+    /// The address of its object header, which is its identity in the file.
+    pub(super) fn address(&self) -> u64 {
+        self.header.address.0
     }
 
     /// One element of the fill value, as stored.
@@ -442,61 +463,6 @@ impl Dataset {
         self.located(|| vlen::resolve(&self.0.file, id, &self.0.datatype))
     }
 
-    /// All stored chunks, by their coordinates; read once, then kept. Empty where the dataset is not chunked.
-    ///
-    /// # Errors
-    /// `Corrupt` when the index is damaged; `Limit`, `Missing` or `Io`.
-    pub fn chunks(&self) -> Result<Arc<[ChunkEntry]>> {
-        let Storage::Chunked(chunks) = &self.0.storage else { return Ok(Arc::new([])) };
-        self.located(|| {
-            let table = chunks.table(&self.0.file.0.space)?;
-            Ok(chunks.entries.get_or_init(|| table.entries(chunks.index.grid()).into()).clone())
-        })
-    }
-
-    /// One chunk by its coordinates in the chunk grid; `None` when it was never written. The index is not read
-    /// whole for it.
-    ///
-    /// # Errors
-    /// `InvalidArgument` when the dataset is not chunked or has no such chunk; else as [`chunks`](Self::chunks).
-    pub fn chunk(&self, coords: &[u64]) -> Result<Option<ChunkEntry>> {
-        self.located(|| match &self.0.storage {
-            Storage::Chunked(chunks) => chunks.index.lookup(&self.0.file.0.space, coords),
-            _ => Err(Error::invalid("the dataset is not chunked")),
-        })
-    }
-
-    /// The absolute offset of a chunk's first stored byte in the file.
-    ///
-    /// # Errors
-    /// `Corrupt` when it passes 64 bits.
-    pub fn file_offset(&self, chunk: &ChunkEntry) -> Result<u64> {
-        self.0.file.0.space.absolute(chunk.address)
-    }
-
-    /// The stored bytes of a chunk, filters not undone; they replace what `bytes` held.
-    ///
-    /// # Errors
-    /// `Corrupt` when the chunk passes the end of the file; `Limit`, `Missing` or `Io`.
-    pub fn read_chunk_stored(&self, chunk: &ChunkEntry, bytes: &mut Vec<u8>) -> Result<()> {
-        self.located(|| {
-            let space = &self.0.file.0.space;
-            let offset = space.absolute(chunk.address)?;
-            space.check_range(chunk.address, chunk.size, "stored chunk")?;
-            let _charge = space.budget().bytes(chunk.size, "a stored chunk")?;
-            bytes.resize(chunk.size as usize, 0);
-            space.source().read_at(offset, bytes)
-        })
-    }
-
-    /// The absolute offset of contiguous data; `None` for other layouts and where nothing was written.
-    pub fn contiguous_offset(&self) -> Option<u64> {
-        match self.0.storage {
-            Storage::Contiguous(at) => Some(at),
-            _ => None,
-        }
-    }
-
     /// Number of selected elements.
     fn count(&self, selection: &Selection) -> Result<u64> {
         match (&self.0.dataspace, selection) {
@@ -526,6 +492,23 @@ impl Dataset {
         self.run_at(selection, conversion, destination, zeroed, 0, monitor)
     }
 
+    /// Reads stored elements on a number of threads other than the file's.
+    pub(super) fn read_on(
+        &self,
+        selection: &Selection,
+        bytes: &mut [u8],
+        threads: Option<Threads>,
+    ) -> Result<()> {
+        let plain = !matches!(self.0.storage, Storage::Virtual(_)) && self.0.dataspace != Dataspace::Null;
+        match threads.filter(|_| plain) {
+            None => self.read_bytes_into(selection, bytes),
+            Some(threads) => self.located(|| {
+                let plan = ReadPlan::new(&self.0, selection)?;
+                execute::run(&self.0, &plan, None, bytes, false, threads, &Quiet)
+            }),
+        }
+    }
+
     /// Reads; `level` counts the virtual datasets around this one.
     pub(super) fn run_at(
         &self,
@@ -547,11 +530,12 @@ impl Dataset {
             return virtual_dataset::run(&self.0, parts, selection, conversion, destination, level, monitor);
         }
         let plan = ReadPlan::new(&self.0, selection)?;
-        execute::run(&self.0, &plan, conversion, destination, zeroed, monitor)
+        let threads = self.0.file.options().threads;
+        execute::run(&self.0, &plan, conversion, destination, zeroed, threads, monitor)
     }
 
     /// Adds object and file to an error.
-    fn located<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn located<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let result = work().map_err(|e| e.in_object(String::from_utf8_lossy(&self.0.path)));
         self.0.file.whole(result)
     }

@@ -14,6 +14,9 @@ use tensilo_filters::Scratch;
 /// Reads that decode less than this run on the calling thread alone.
 const SMALL: u64 = 256 << 10;
 
+/// Reads of no more chunks than this keep those of which they need a part.
+const KEEP: usize = 64;
+
 /// One read under way.
 struct Work<'a> {
     data: &'a DatasetInner,
@@ -49,6 +52,7 @@ pub(super) fn run(
     conversion: Option<&Conversion>,
     destination: &mut [u8],
     zeroed: bool,
+    threads: Threads,
     monitor: &dyn Monitor,
 ) -> Result<()> {
     let conversion = conversion.filter(|c| !c.is_copy());
@@ -66,11 +70,8 @@ pub(super) fn run(
     let skip_fill = zeroed && fill.iter().all(|b| *b == 0);
     let work = Work { data, plan, canvas, conversion, fill, skip_fill, missing: Mutex::default() };
     let decoded = (plan.chunk_bytes as u64).saturating_mul(plan.steps.len() as u64);
-    let mut threads = if decoded.min(plan.result_bytes().saturating_mul(8)) < SMALL {
-        Threads::ONE
-    } else {
-        data.file.options().threads
-    };
+    let small = decoded.min(plan.result_bytes().saturating_mul(8)) < SMALL;
+    let mut threads = if small { Threads::ONE } else { threads };
     let (workspace, fetch) = (work.workspace(), plan.largest_fetch());
     work.check_end(fetch)?;
     let budget = data.file.0.space.budget();
@@ -98,11 +99,10 @@ pub(super) fn run(
         done.add(parts.map(|s| plan.split.elements_of(s.part)).sum::<u64>() * plan.width as u64);
         Ok(())
     })?;
-    let mut missing = work.missing.into_inner().unwrap_or_else(|p| p.into_inner());
+    let missing = work.missing.into_inner().unwrap_or_else(|p| p.into_inner());
     if missing.is_empty() {
         return Ok(());
     }
-    missing.sort_unstable_by_key(|r| r.start);
     Err(Error::missing(missing))
 }
 
@@ -145,6 +145,9 @@ impl Work<'_> {
     fn batch(&self, worker: &mut Worker, batch: &Batch) -> Result<()> {
         let steps = &self.plan.steps[batch.steps.clone()];
         let source = self.data.source()?;
+        if self.deliver_kept(worker, steps)? {
+            return Ok(());
+        }
         let Some(span) = batch.span.clone() else {
             return steps.iter().try_for_each(|s| self.step_alone(worker, s).map_err(|e| self.placed(s, e)));
         };
@@ -166,6 +169,30 @@ impl Work<'_> {
             self.step(&mut worker.buffers, step, bytes, span.start).map_err(|e| self.placed(step, e))?;
         }
         Ok(())
+    }
+
+    /// Delivers parts from the cache of decoded chunks; false where one of the chunks is not there.
+    fn deliver_kept(&self, worker: &mut Worker, steps: &[Step]) -> Result<bool> {
+        let filtered = |s: &Step| matches!(s.source, Source::Filtered { .. });
+        let cache = &self.data.file.0.chunks;
+        if cache.is_empty() || !steps.iter().all(filtered) {
+            return Ok(false);
+        }
+        let get = |s: &Step| cache.get(self.data.address(), self.plan.split.chunk_number(s.part));
+        let Some(kept) = steps.iter().map(get).collect::<Option<Vec<_>>>() else { return Ok(false) };
+        for (step, chunk) in steps.iter().zip(kept) {
+            self.deliver(&mut worker.buffers, step, &chunk, 0).map_err(|e| self.placed(step, e))?;
+        }
+        Ok(true)
+    }
+
+    /// Keeps a decoded chunk of which only a part was wanted.
+    fn keep(&self, step: &Step, chunk: &[u8]) {
+        let all = self.plan.split.elements_of(step.part) == self.plan.split.grid().chunk_elements();
+        if !all && self.data.file.0.chunks.takes(chunk.len()) {
+            let number = self.plan.split.chunk_number(step.part);
+            self.data.file.0.chunks.insert(self.data.address(), number, chunk);
+        }
     }
 
     /// Reads a plain part straight to where it belongs; false where it is not one run on both sides.
@@ -256,6 +283,9 @@ impl Work<'_> {
                     .pipeline
                     .decode(&mut buffers.scratch, stored, mask, decoded)
                     .and_then(|()| self.deliver(buffers, step, decoded, 0));
+                if result.is_ok() && self.plan.steps.len() <= KEEP {
+                    self.keep(step, decoded);
+                }
                 buffers.chunk = chunk;
                 result
             }

@@ -1,5 +1,6 @@
 //! An open file.
 
+use super::cache::ChunkCache;
 use super::external::Family;
 use super::path::{self, Located};
 use super::{Dataset, Group, NamedDatatype, OpenOptions};
@@ -8,7 +9,7 @@ use crate::object::{ObjectHeader, ObjectKind};
 use crate::space::FileSpace;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tensilo_core::io::{ByteSource, FileSource};
+use tensilo_core::io::{ByteSource, FileSource, MappedSource};
 use tensilo_core::{Budget, Error, Result};
 
 /// An HDF5 file that is open for reading. Cheap to clone; all clones, and everything opened through them, share
@@ -29,6 +30,7 @@ pub(super) struct FileInner {
     pub(super) space: FileSpace,
     pub(super) options: OpenOptions,
     pub(super) family: Family,
+    pub(super) chunks: ChunkCache,
 }
 
 /// An object of a file.
@@ -60,6 +62,14 @@ impl File {
         Self::from_source(Arc::new(FileSource::open(path)?), options)
     }
 
+    /// Opens a file through a map under a shared lock, so that [`Dataset::view`] can show data without a copy.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`MappedSource::open_locked`].
+    pub fn open_mapped(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::from_source(Arc::new(MappedSource::open_locked(path)?), options)
+    }
+
     /// Opens whatever a byte source holds.
     ///
     /// # Errors
@@ -77,7 +87,8 @@ impl File {
     ) -> Result<Self> {
         let path = source.path().map(Path::to_path_buf);
         let space = FileSpace::open(source, budget).map_err(|e| in_file(e, path.as_deref()))?;
-        Ok(Self(Arc::new(FileInner { space, options, family })))
+        let chunks = ChunkCache::new(options.chunk_cache);
+        Ok(Self(Arc::new(FileInner { space, options, family, chunks })))
     }
 
     /// The path, where the source has one.

@@ -19,6 +19,8 @@
 //! ```
 
 mod attribute;
+mod cache;
+mod chunks;
 mod convert;
 mod dataset;
 mod element;
@@ -27,21 +29,25 @@ mod external;
 mod external_raw;
 mod file;
 mod group;
+mod multi;
 mod options;
 mod pairing;
 mod path;
 mod plan;
 mod strings;
+mod view;
 mod virtual_dataset;
 pub mod vlen;
 
 pub use crate::index::ChunkEntry;
 pub use crate::object::DamagedAttribute;
 pub use attribute::Attribute;
+pub use chunks::ManifestEntry;
 pub use dataset::Dataset;
 pub use element::{Element, Kind};
 pub use file::{File, Object};
 pub use group::{Group, LinkInfo, NamedDatatype};
+pub use multi::{Request, read_multi};
 pub use options::{ExternalLinks, OpenOptions};
 pub use plan::{ReadPlan, Source};
 pub use strings::trim;

@@ -15,7 +15,7 @@ use tensilo_filters::Registry;
 /// };
 /// # let _ = careful;
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// What the file's numbers may make us allocate.
     pub limits: Limits,
@@ -25,6 +25,22 @@ pub struct OpenOptions {
     pub links: ExternalLinks,
     /// The filters that chunks are decoded with.
     pub filters: Registry,
+    /// Most bytes of decoded chunks to keep, beside what `limits` allow, for reads that need only parts of a chunk;
+    /// 0 keeps none.
+    pub chunk_cache: usize,
+}
+
+impl Default for OpenOptions {
+    /// Default limits and filters, all cores, names only within the file's folder tree, 16 MiB of decoded chunks.
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            threads: Threads::default(),
+            links: ExternalLinks::default(),
+            filters: Registry::default(),
+            chunk_cache: 16 << 20,
+        }
+    }
 }
 
 /// Which files may be opened because a file names them (external links, virtual sources, external raw data).

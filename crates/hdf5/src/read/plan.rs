@@ -1,7 +1,9 @@
 //! What a read will do, as a value: which chunks it touches, where their bytes are, and how they are fetched.
 
-use super::dataset::{DatasetInner, Storage};
+use super::dataset::{Chunks, DatasetInner, Storage};
 use crate::format::message::data_layout::DataLayout;
+use crate::index::{ChunkTable, Stored};
+use crate::space::FileSpace;
 use std::fmt;
 use std::ops::Range;
 use tensilo_core::array::{ChunkGrid, Selection, Split};
@@ -110,8 +112,14 @@ impl ReadPlan {
             _charge: charge,
         };
         plan.steps.reserve_exact(plan.split.parts());
+        let table = match &data.storage {
+            Storage::Chunked(chunks) if !chunks.looks_up(plan.split.parts()) => {
+                Some(chunks.table(&data.file.0.space)?)
+            }
+            _ => None,
+        };
         for part in 0..plan.split.parts() {
-            let source = plan.source_of(data, part)?;
+            let source = plan.source_of(data, table, part)?;
             plan.steps.push(Step { part, source });
         }
         if !plan.steps.is_sorted_by_key(|s| s.source.order()) {
@@ -121,7 +129,7 @@ impl ReadPlan {
         Ok(plan)
     }
 
-    fn source_of(&self, data: &DatasetInner, part: usize) -> Result<Source> {
+    fn source_of(&self, data: &DatasetInner, table: Option<&ChunkTable>, part: usize) -> Result<Source> {
         let space = &data.file.0.space;
         Ok(match &data.storage {
             Storage::Fill => Source::Fill,
@@ -140,7 +148,7 @@ impl ReadPlan {
                 }
                 Source::Plain { offset: start + before * data.width as u64 }
             }
-            Storage::Chunked(chunks) => match chunks.table(space)?.get(self.split.chunk_number(part)) {
+            Storage::Chunked(chunks) => match self.stored(chunks, space, table, part)? {
                 None => Source::Fill,
                 Some(stored) => {
                     let offset = space.absolute(stored.address)?;
@@ -154,6 +162,21 @@ impl ReadPlan {
                 }
             },
         })
+    }
+
+    /// Where the chunk of a part is stored, from the table or else by a look-up.
+    fn stored(
+        &self,
+        chunks: &Chunks,
+        space: &FileSpace,
+        table: Option<&ChunkTable>,
+        part: usize,
+    ) -> Result<Option<Stored>> {
+        if let Some(table) = table {
+            return Ok(table.get(self.split.chunk_number(part)));
+        }
+        let entry = chunks.index.lookup(space, &self.split.chunk(part))?;
+        Ok(entry.map(|e| Stored { address: e.address, size: e.size, mask: e.mask }))
     }
 
     /// What a step must fetch from the file.

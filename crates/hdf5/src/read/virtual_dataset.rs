@@ -389,6 +389,7 @@ impl Wanted {
             }
             None => {
                 budget.bytes(elements.saturating_mul(8), "positions of a selection").map(drop)?;
+                let _list = budget.bytes(selection.run_bytes(&data.shape), "the list of selected runs")?;
                 let runs = selection.runs(&data.shape)?;
                 new.numbers = runs.into_iter().flatten().collect();
                 new.high = data.shape.iter().map(|n| n.saturating_sub(1)).collect();

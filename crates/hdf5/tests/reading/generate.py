@@ -393,6 +393,12 @@ with h5py.File(os.path.join(folder, name), "w") as f:
     f.create_dataset("enum", data=np.array([0, 500, -7, 500], ">i2"), dtype=e)
     say(name, "enum", "as:i4", "np:", np.array([0, 500, -7, 500], "<i4").tobytes(), (4,))
 
+# Many small datasets.
+for low in ("earliest", "v110"):
+    with h5py.File(os.path.join(folder, f"many-{low}.h5"), "w", libver=(low, "v200" if low == "earliest" else low)) as f:
+        for i in range(2000):
+            f[f"d{i:04}"] = np.arange(i, i + 10, dtype="<i4")
+
 linked.make(folder, say, expect, numbers)
 manifest.close()
 expected.close()

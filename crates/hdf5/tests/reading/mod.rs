@@ -1,6 +1,9 @@
 //! What is read must be what h5py wrote and NumPy selects.
 
+mod engine;
 mod hostile;
+mod missing;
+mod random_indices;
 mod selections;
 
 use std::path::{Path, PathBuf};
