@@ -37,7 +37,7 @@ mod quantised;
 mod registry;
 mod scaleoffset;
 mod scratch;
-mod shuffle;
+pub mod shuffle;
 mod simd;
 mod spec;
 mod szip;

@@ -3,6 +3,7 @@
 
 use tensilo_testkit::allocations::CountingAllocator;
 
+mod store;
 mod v1;
 
 #[global_allocator]

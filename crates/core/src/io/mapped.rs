@@ -40,6 +40,8 @@ pub struct MappedSource {
     path: PathBuf,
     /// `None` for an empty file, which cannot be mapped.
     map: Option<Mmap>,
+    /// Where in the file the map begins.
+    start: u64,
 }
 
 impl MappedSource {
@@ -92,21 +94,55 @@ impl MappedSource {
         unsafe { Self::map(file, path, u64::MAX) }
     }
 
+    /// Maps a committed range of a file to which its writers only ever append; byte 0 of the source is the range's
+    /// first. No lock is held: whoever opens it must have found, by the file's own commit record, that the range is
+    /// committed, and the file's format must promise that committed bytes stay as they are until the file is gone.
+    ///
+    /// # Errors
+    /// `Unsupported` as for [`open_locked`](Self::open_locked); `Corrupt` when the file ends inside the range; `Io`.
+    pub fn open_committed(file: &File, path: impl AsRef<Path>, range: Range<u64>) -> Result<Self> {
+        let path = path.as_ref();
+        if let Some(kind) = remote_kind(file) {
+            return Err(Error::unsupported(format!("a file on {kind} cannot be mapped safely"))
+                .hint("read it without a map")
+                .in_file(path));
+        }
+        let examine = |e| Error::io("cannot examine", e).in_file(path);
+        let file = file.try_clone().map_err(examine)?;
+        let bytes = file.metadata().map_err(examine)?.len();
+        if range.start > range.end || range.end > bytes {
+            return Err(Error::corrupt(format!("the file has {bytes} bytes, {} were committed", range.end))
+                .in_file(path));
+        }
+        // SAFETY: the duty is that nobody changes or cuts the range while it is mapped. Writers of such a file only
+        // write behind what was committed and cut nothing before it; they replace it by renaming, which leaves the
+        // mapped file as it is. Foreign writers are excluded as for `open_locked`: by convention.
+        unsafe { Self::map_range(file, path, range) }
+    }
+
     /// # Safety
     /// The first `most` bytes of the file must not change while the result lives.
     unsafe fn map(file: File, path: &Path, most: u64) -> Result<Self> {
         let examine = |e| Error::io("cannot examine", e).in_file(path);
         let bytes = file.metadata().map_err(examine)?.len().min(most);
+        // SAFETY: passed on to the caller.
+        unsafe { Self::map_range(file, path, 0..bytes) }
+    }
+
+    /// # Safety
+    /// The range must lie inside the file and must not change while the result lives.
+    unsafe fn map_range(file: File, path: &Path, range: Range<u64>) -> Result<Self> {
+        let bytes = range.end - range.start;
         let len = usize::try_from(bytes)
             .map_err(|_| Error::limit(format!("{bytes} bytes do not fit in memory")).in_file(path))?;
         let map = if len == 0 {
             None
         } else {
             // SAFETY: passed on to the caller.
-            let map = unsafe { MmapOptions::new().len(len).map(&file) };
+            let map = unsafe { MmapOptions::new().offset(range.start).len(len).map(&file) };
             Some(map.map_err(|e| Error::io("cannot map", e).in_file(path))?)
         };
-        Ok(Self { file, path: path.to_path_buf(), map })
+        Ok(Self { file, path: path.to_path_buf(), map, start: range.start })
     }
 
     /// All bytes.
@@ -155,7 +191,7 @@ impl MappedSource {
                 .ok();
             rustix::fs::fadvise(
                 &self.file,
-                start,
+                self.start + start,
                 std::num::NonZeroU64::new(len),
                 rustix::fs::Advice::DontNeed,
             )

@@ -1,0 +1,297 @@
+//! Records by their ids: no lock, and no allocation and no system call per record where the file is mapped. Batches of
+//! large or compressed records are read by several threads.
+
+use super::codec::{Codecs, sized};
+use super::entry::{Entry, Stored, entry_at};
+use super::snapshot::{Snapshot, Store};
+use std::sync::{Mutex, PoisonError};
+use tensilo_core::gather::{FieldBuffer, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids};
+use tensilo_core::threads::Threads;
+use tensilo_core::{Error, Monitor, Progress, Result};
+
+/// From so many bytes on a batch of raw records is worth further threads.
+const PARALLEL_RAW: u64 = 4 << 20;
+/// From so many bytes on a batch of compressed records is.
+const PARALLEL_PACKED: u64 = 256 << 10;
+/// Bytes between two looks at the monitor, and of a thread's share.
+const SHARE: u64 = 1 << 20;
+
+impl Snapshot {
+    /// The checked entry of a cell.
+    pub fn entry(&self, id: u64, field: usize) -> Result<Entry> {
+        check_ids(&[id], self.state.len)?;
+        self.schema.field(field)?;
+        self.known_entry(id, field)
+    }
+
+    /// The entry of a cell that exists.
+    fn known_entry(&self, id: u64, field: usize) -> Result<Entry> {
+        let record = self.table.record(&*self.source, id)?;
+        let entry = Entry::parse(entry_at(record, field)?).map_err(|e| e.in_record(id))?;
+        let form = self.forms[field];
+        let fits = if form.ragged { entry.raw.is_multiple_of(form.step) } else { entry.raw == form.step };
+        if !fits {
+            return Err(Error::corrupt(format!(
+                "field {:?} has {} bytes, its steps have {}",
+                self.schema.fields()[field].name,
+                entry.raw,
+                form.step
+            ))
+            .in_record(id));
+        }
+        Ok(entry)
+    }
+
+    /// Reads a cell into its place, which must have its length.
+    pub fn read_cell(&self, codecs: &mut Codecs, id: u64, field: usize, out: &mut [u8]) -> Result<()> {
+        let entry = self.known_entry(id, field)?;
+        self.read_entry(codecs, &entry, self.forms[field].element, out).map_err(|e| {
+            e.context(format_args!("field {:?}", self.schema.fields()[field].name)).in_record(id)
+        })
+    }
+
+    /// Reads the cell of an entry.
+    pub fn read_entry(
+        &self,
+        codecs: &mut Codecs,
+        entry: &Entry,
+        element: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        if out.len() as u64 != entry.raw {
+            return Err(Error::invalid(format!("{} bytes of room for {}", out.len(), entry.raw)));
+        }
+        if entry.codec == Stored::Inline {
+            let n = out.len();
+            out.copy_from_slice(entry.inline().get(..n).unwrap_or(&[]));
+            return Ok(());
+        }
+        let damaged = || Error::corrupt("the stored bytes do not match their checksum").at(entry.offset);
+        self.check_place(entry)?;
+        let range = entry.offset..entry.offset + entry.stored;
+        if let Some(stored) = self.source.borrow(range) {
+            if crc32c::crc32c(stored) != entry.crc {
+                return Err(damaged());
+            }
+            return codecs
+                .decode(entry, stored, element, &self.dictionaries, out)
+                .map_err(|e| e.at(entry.offset));
+        }
+        if entry.codec == Stored::Raw {
+            self.source.read_at(entry.offset, out)?;
+            return if crc32c::crc32c(out) == entry.crc { Ok(()) } else { Err(damaged()) };
+        }
+        let mut buffer = std::mem::take(&mut codecs.stored);
+        // Less than the caller's room, so nothing that the file could blow up.
+        let stored = sized(&mut buffer, entry.stored as usize);
+        let done = self.source.read_at(entry.offset, stored).and_then(|()| {
+            if crc32c::crc32c(stored) != entry.crc {
+                return Err(damaged());
+            }
+            codecs.decode(entry, stored, element, &self.dictionaries, out).map_err(|e| e.at(entry.offset))
+        });
+        codecs.stored = buffer;
+        done
+    }
+
+    /// Do the stored bytes lie among what was committed?
+    pub fn check_place(&self, entry: &Entry) -> Result<()> {
+        let inside = entry.offset >= super::layout::FRONT
+            && entry.offset.checked_add(entry.stored).is_some_and(|end| end <= self.end);
+        if inside || entry.codec == Stored::Inline {
+            return Ok(());
+        }
+        let message = format!("{} stored bytes lie outside the committed {}", entry.stored, self.end);
+        Err(Error::corrupt(message).at(entry.offset))
+    }
+
+    fn serial(&self, ids: &[u64], into: &mut [FieldBuffer<'_>], monitor: &dyn Monitor) -> Result<()> {
+        let mut codecs = self.pool.take();
+        let total = ids.len() as u64;
+        let mut since = SHARE;
+        let done = (0_usize..).zip(ids).try_for_each(|(i, id)| {
+            if since >= SHARE {
+                monitor.poll(&Progress { stage: "gathering", done: i as u64, total })?;
+                since = 0;
+            }
+            for buffer in into.iter_mut() {
+                let form = self.forms[buffer.field];
+                let bytes = if form.ragged { self.known_entry(*id, buffer.field)?.raw } else { form.step };
+                let range = buffer.range(i, bytes)?;
+                self.read_cell(&mut codecs, *id, buffer.field, &mut buffer.bytes[range])?;
+                since += bytes + 64;
+            }
+            Ok(())
+        });
+        self.pool.give(codecs);
+        done
+    }
+
+    fn parallel(
+        &self,
+        ids: &[u64],
+        into: &mut [FieldBuffer<'_>],
+        threads: Threads,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let mut shares = Vec::new();
+        for buffer in into {
+            self.share_out(ids, buffer, &mut shares)?;
+        }
+        let shares: Vec<_> = shares.into_iter().map(Mutex::new).collect();
+        let total = ids.len() as u64;
+        let take = || Lent { codecs: self.pool.take(), to: self };
+        threads.for_each(shares.len(), monitor, "gathering", total, take, |lent, k, done| {
+            let Some(share) = shares.get(k) else { return Ok(()) };
+            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            let Share { field, cells } = &mut *share;
+            for (i, out) in cells.iter_mut() {
+                self.read_cell(&mut lent.codecs, ids[*i], *field, out)?;
+            }
+            done.add(cells.len() as u64);
+            Ok(())
+        })
+    }
+
+    /// Cuts a buffer, whose places are known not to overlap, into the places of its records, in shares.
+    fn share_out<'a>(
+        &self,
+        ids: &[u64],
+        buffer: &'a mut FieldBuffer<'_>,
+        shares: &mut Vec<Share<'a>>,
+    ) -> Result<()> {
+        let form = self.forms[buffer.field];
+        let mut places = Vec::with_capacity(ids.len());
+        for (i, id) in ids.iter().enumerate() {
+            let bytes = if form.ragged { self.known_entry(*id, buffer.field)?.raw } else { form.step };
+            places.push((buffer.range(i, bytes)?, i));
+        }
+        if matches!(buffer.places, Places::Starts(_)) {
+            places.sort_unstable_by_key(|(range, i)| (range.start, range.end, *i));
+        }
+        let (mut rest, mut at) = (&mut *buffer.bytes, 0);
+        let mut share = Share { field: buffer.field, cells: Vec::new() };
+        let mut bytes = 0;
+        for (range, i) in places {
+            let overlap = || Error::invalid(format!("record {i} of the list overlaps another"));
+            // An empty record may stand inside another's place, and needs none.
+            let cell = if range.is_empty() {
+                &mut []
+            } else {
+                let skip = range.start.checked_sub(at).ok_or_else(overlap)?;
+                let (_, behind) = rest.split_at_mut_checked(skip).ok_or_else(overlap)?;
+                let (cell, behind) = behind.split_at_mut_checked(range.len()).ok_or_else(overlap)?;
+                rest = behind;
+                at = range.end;
+                cell
+            };
+            bytes += cell.len() as u64 + 64;
+            share.cells.push((i, cell));
+            if bytes >= SHARE {
+                bytes = 0;
+                let full = std::mem::replace(&mut share, Share { field: buffer.field, cells: Vec::new() });
+                shares.push(full);
+            }
+        }
+        shares.push(share);
+        Ok(())
+    }
+
+    /// Is the batch worth several threads?
+    fn worth_threads(&self, ids: &[u64], into: &[FieldBuffer<'_>]) -> Result<bool> {
+        let mut bytes = 0;
+        for buffer in into {
+            let form = self.forms[buffer.field];
+            bytes += if form.ragged { buffer.bytes.len() as u64 } else { form.step * ids.len() as u64 };
+        }
+        if bytes < PARALLEL_PACKED || ids.len() < 2 {
+            return Ok(false);
+        }
+        if bytes >= PARALLEL_RAW {
+            return Ok(true);
+        }
+        let Some(id) = ids.first() else { return Ok(false) };
+        for buffer in into {
+            let codec = self.known_entry(*id, buffer.field)?.codec;
+            if !matches!(codec, Stored::Raw | Stored::Inline) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Records of one field for one thread: position in the list, and where it goes.
+struct Share<'a> {
+    field: usize,
+    cells: Vec<(usize, &'a mut [u8])>,
+}
+
+/// Codec states that go back to the pool.
+struct Lent<'a> {
+    codecs: Codecs,
+    to: &'a Snapshot,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.to.pool.give(std::mem::take(&mut self.codecs));
+    }
+}
+
+impl Gather for Store {
+    fn schema(&self) -> &Schema {
+        &self.0.schema
+    }
+
+    fn len(&self) -> u64 {
+        self.0.state.len
+    }
+
+    fn fingerprint(&self) -> Result<StoreFingerprint> {
+        let mut print = StoreFingerprint::new("records").with_number(self.0.state.len);
+        for field in self.0.schema.fields() {
+            print = print
+                .with(field.name.as_bytes())
+                .with(format!("{:?}{:?}", field.dtype, field.shape).as_bytes());
+        }
+        Ok(print.with(&self.0.state.digest.to_le_bytes()))
+    }
+
+    fn lengths(&self, field: usize, ids: &[u64], steps: &mut [u64]) -> Result<()> {
+        self.0.schema.field(field)?;
+        check_ids(ids, self.len())?;
+        if ids.len() != steps.len() {
+            return Err(Error::invalid(format!("{} ids and room for {} lengths", ids.len(), steps.len())));
+        }
+        let form = self.0.forms[field];
+        if !form.ragged {
+            steps.fill(1);
+            return Ok(());
+        }
+        for (id, n) in ids.iter().zip(steps) {
+            *n = self.0.known_entry(*id, field)?.raw / form.step;
+        }
+        Ok(())
+    }
+
+    fn gather_into(
+        &self,
+        ids: &[u64],
+        into: &mut [FieldBuffer<'_>],
+        threads: Threads,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        check_buffers(self, ids, into)?;
+        let named = |e: Error| match &self.0.path {
+            Some(path) => e.in_file(path),
+            None => e,
+        };
+        let done = if threads.get() > 1 && self.0.worth_threads(ids, into)? {
+            self.0.parallel(ids, into, threads, monitor)
+        } else {
+            self.0.serial(ids, into, monitor)
+        };
+        done.map_err(named)
+    }
+}

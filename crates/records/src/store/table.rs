@@ -1,0 +1,238 @@
+//! The record table as readers see it: pages are read, checked and kept when a record of theirs is first asked for.
+//!
+//! Finding a record costs one step per level (two for a million records) and no lock. Pages above the leaves are kept
+//! parsed, 48 bytes for every 128 records that were touched; leaves stay in the map, or are kept where there is none.
+
+use super::layout::FRONT;
+use super::state::{FAN, LEAF, PAGE, PageRef, State, full_pages, reference};
+use std::sync::OnceLock;
+use tensilo_core::io::ByteSource;
+use tensilo_core::limits::Charge;
+use tensilo_core::wire::FieldReader;
+use tensilo_core::{Budget, Error, Result};
+
+/// A page and what was found in it.
+#[derive(Debug)]
+struct Node {
+    at: PageRef,
+    loaded: OnceLock<Loaded>,
+}
+
+#[derive(Debug)]
+enum Loaded {
+    Inner {
+        children: Box<[Node]>,
+        _held: Charge,
+    },
+    /// A leaf that the source lends; its checksum was right.
+    Lent,
+    Leaf {
+        bytes: Box<[u8]>,
+        _held: Charge,
+    },
+}
+
+/// The table of one snapshot.
+#[derive(Debug)]
+pub(crate) struct Table {
+    record: usize,
+    /// Per level, the pages that no page above refers to.
+    levels: Vec<Box<[Node]>>,
+    /// Per level, how many pages are full; one more than levels, the last 0.
+    full: Vec<u64>,
+    tail: Box<[u8]>,
+    budget: Budget,
+}
+
+impl Table {
+    pub fn new(state: &State, budget: Budget) -> Self {
+        let node = |at: &PageRef| Node { at: *at, loaded: OnceLock::new() };
+        let levels: Vec<Box<[Node]>> =
+            state.frontier.iter().map(|pages| pages.iter().map(node).collect()).collect();
+        let full = (0..=levels.len() as u32).map(|level| full_pages(state.len, level)).collect();
+        Self { record: state.record_bytes(), levels, full, tail: state.tail.as_slice().into(), budget }
+    }
+
+    /// The entries of a record, one for each field; the id must exist.
+    ///
+    /// # Errors
+    /// `Corrupt` for damaged pages, `Limit`, `Io`.
+    #[inline]
+    pub fn record<'a>(&'a self, source: &'a dyn ByteSource, id: u64) -> Result<&'a [u8]> {
+        let (leaf, start) = (id / LEAF, (id % LEAF) as usize * self.record);
+        let entries = self.leaf(source, leaf)?;
+        entries
+            .get(start..start + self.record)
+            .ok_or_else(|| Error::corrupt("the record table is too short").in_record(id))
+    }
+
+    /// The entries of a leaf, or of the tail.
+    fn leaf<'a>(&'a self, source: &'a dyn ByteSource, leaf: u64) -> Result<&'a [u8]> {
+        if leaf >= self.full.first().copied().unwrap_or(0) {
+            return Ok(&self.tail);
+        }
+        let (mut level, mut index) = (0, leaf);
+        while index / FAN < self.full.get(level + 1).copied().unwrap_or(0) {
+            index /= FAN;
+            level += 1;
+        }
+        let before = self.full.get(level + 1).copied().unwrap_or(0) * FAN;
+        let lost = || Error::corrupt("the record table lacks a page");
+        let mut node =
+            self.levels.get(level).and_then(|l| l.get((index - before) as usize)).ok_or_else(lost)?;
+        loop {
+            match self.load(source, node, level)? {
+                Loaded::Leaf { bytes, .. } => return Ok(bytes),
+                Loaded::Lent => {
+                    let bytes = LEAF * self.record as u64;
+                    return source.borrow(node.at.offset..node.at.offset + bytes).ok_or_else(lost);
+                }
+                Loaded::Inner { children, .. } => {
+                    level -= 1;
+                    let child = leaf / FAN.pow(level as u32) % FAN;
+                    node = children.get(child as usize).ok_or_else(lost)?;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn load<'a>(&self, source: &dyn ByteSource, node: &'a Node, level: usize) -> Result<&'a Loaded> {
+        match node.loaded.get() {
+            Some(loaded) => Ok(loaded),
+            None => self.load_first(source, node, level),
+        }
+    }
+
+    #[cold]
+    fn load_first<'a>(&self, source: &dyn ByteSource, node: &'a Node, level: usize) -> Result<&'a Loaded> {
+        // Made before it is kept: of two threads that come at once one makes it in vain, and a process that forks
+        // meanwhile leaves no lock held.
+        let bytes = page_bytes(level, self.record);
+        let loaded = if level == 0 {
+            match source.borrow(node.at.offset..node.at.offset.saturating_add(bytes)) {
+                Some(page) => check(page, node.at, level).map(|()| Loaded::Lent)?,
+                None => {
+                    let charge = self.budget.bytes(bytes, "the record table")?;
+                    Loaded::Leaf {
+                        bytes: read_page(source, node.at, level, self.record)?.into(),
+                        _held: charge,
+                    }
+                }
+            }
+        } else {
+            let charge = self.budget.bytes(FAN * size_of::<Node>() as u64, "the record table")?;
+            let page = read_page(source, node.at, level, self.record)?;
+            let child = |at| Node { at, loaded: OnceLock::new() };
+            Loaded::Inner {
+                children: references(&page, node.at.offset)?.into_iter().map(child).collect(),
+                _held: charge,
+            }
+        };
+        let _ = node.loaded.set(loaded);
+        node.loaded.get().ok_or_else(|| Error::corrupt("a page of the record table was not kept"))
+    }
+
+    /// Where a full page of a level is.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn page(&self, source: &dyn ByteSource, level: usize, index: u64) -> Result<PageRef> {
+        let lost = || Error::corrupt("the record table lacks a page");
+        let (mut top, mut above) = (level, index);
+        while above / FAN < self.full.get(top + 1).copied().unwrap_or(0) {
+            above /= FAN;
+            top += 1;
+        }
+        let before = self.full.get(top + 1).copied().unwrap_or(0) * FAN;
+        let mut node =
+            self.levels.get(top).and_then(|l| l.get(above.checked_sub(before)? as usize)).ok_or_else(lost)?;
+        while top > level {
+            let Loaded::Inner { children, .. } = self.load(source, node, top)? else { return Err(lost()) };
+            top -= 1;
+            let child = index / FAN.pow((top - level) as u32) % FAN;
+            node = children.get(child as usize).ok_or_else(lost)?;
+        }
+        Ok(node.at)
+    }
+}
+
+/// Bytes of a full page.
+pub(crate) fn page_bytes(level: usize, record: usize) -> u64 {
+    if level == 0 { LEAF * record as u64 } else { PAGE as u64 }
+}
+
+fn check(page: &[u8], at: PageRef, level: usize) -> Result<()> {
+    if at.offset < FRONT || crc32c::crc32c(page) != at.crc {
+        return Err(Error::corrupt(format!(
+            "a page of level {level} of the record table does not match its checksum"
+        ))
+        .at(at.offset));
+    }
+    Ok(())
+}
+
+/// Reads a page and compares it with its checksum.
+///
+/// # Errors
+/// `Corrupt`, `Io`.
+pub(crate) fn read_page(
+    source: &dyn ByteSource,
+    at: PageRef,
+    level: usize,
+    record: usize,
+) -> Result<Vec<u8>> {
+    let mut page = vec![0; page_bytes(level, record) as usize];
+    source.read_at(at.offset, &mut page)?;
+    check(&page, at, level)?;
+    Ok(page)
+}
+
+/// The references of a page above the leaves.
+///
+/// # Errors
+/// `Corrupt` for a page that is too short.
+pub(crate) fn references(page: &[u8], base: u64) -> Result<Vec<PageRef>> {
+    let mut r = FieldReader::new(page, base, "page of the record table");
+    (0..FAN).map(|_| reference(&mut r)).collect()
+}
+
+/// Is shown a leaf: first record id, how many, and the entries or why they cannot be had.
+pub(crate) type Show<'a> = &'a mut dyn FnMut(u64, u64, Result<&[u8]>) -> Result<()>;
+
+/// Shows every leaf of a state in order, and the tail, without keeping any. A damaged page above the leaves is shown
+/// once for all records below it.
+///
+/// # Errors
+/// What `show` returns.
+pub(crate) fn walk(source: &dyn ByteSource, state: &State, show: Show<'_>) -> Result<()> {
+    fn page(
+        source: &dyn ByteSource,
+        (record, at, level, first): (usize, PageRef, usize, u64),
+        show: Show<'_>,
+    ) -> Result<()> {
+        let records = LEAF.saturating_mul(FAN.saturating_pow(level as u32));
+        let bytes = match read_page(source, at, level, record) {
+            Ok(bytes) => bytes,
+            Err(e) => return show(first, records, Err(e)),
+        };
+        if level == 0 {
+            return show(first, records, Ok(&bytes));
+        }
+        for (i, child) in (0_u64..).zip(references(&bytes, at.offset)?) {
+            page(source, (record, child, level - 1, first + i * (records / FAN)), show)?;
+        }
+        Ok(())
+    }
+    let mut first = 0;
+    for (level, pages) in state.frontier.iter().enumerate().rev() {
+        for at in pages {
+            page(source, (state.record_bytes(), *at, level, first), show)?;
+            first += LEAF * FAN.pow(level as u32);
+        }
+    }
+    if !state.tail.is_empty() {
+        show(first, state.len - first, Ok(&state.tail))?;
+    }
+    Ok(())
+}
