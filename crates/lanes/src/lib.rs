@@ -13,25 +13,45 @@
 //! let schema = StoreSchema::new(3, vec![
 //!     LaneSpec::slab("PORO", LaneType::F32, 4),
 //!     LaneSpec::flat("COORD", LaneType::F64, 2),
-//! ]);
-//! let writer = StoreWriter::create(&path, schema)?;
+//!     LaneSpec::slab("ZONE", LaneType::U16, 1),
+//! ])
+//! .with_app(serde_json::json!({ "kind": "demo" }));
+//! let writer = StoreWriter::create(&path, schema)?.with_flush_behind(true);
 //! for k in 0..3 {
 //!     writer.slab_mut_f32("PORO", k)?.fill(k as f32);
+//!     writer.write_slab_u16("ZONE", k, &[7])?;
 //! }
 //! writer.write_flat_f64("COORD", &[0.5, 1.5])?;
+//! writer.flush_behind_slab("PORO", 2)?;
+//! writer.flush()?;
 //! writer.finalize()?;
 //!
 //! let store = Store::open(&path)?;
+//! assert_eq!((store.nslabs(), store.lanes().len()), (3, 3));
+//! assert_eq!(store.lane("COORD")?.elems(), 2);
+//! assert_eq!(store.app()["kind"], "demo");
 //! assert_eq!(store.slab_f32("PORO", 2)?, [2.0; 4]);
 //! assert_eq!(store.window_f32("PORO", 1, 3)?.len(), 8);
+//! assert_eq!(store.lane_u16("ZONE")?, [7; 3]);
 //! assert_eq!(store.flat_f64("COORD")?, [0.5, 1.5]);
+//! # #[cfg(feature = "ndarray")] {
+//! // With the feature `ndarray`:
+//! assert_eq!(store.window_view_f32("PORO", 1, 3)?.shape(), [2, 4]);
+//! assert_eq!(store.slab_view_f32("PORO", 1)?[3], 1.0);
+//! # }
+//! // A clone costs nothing and serves another thread from the same map.
+//! let other = store.clone();
+//! let sum = std::thread::spawn(move || other.slab_f32("PORO", 1).map(|s| s.iter().sum::<f32>()));
+//! assert_eq!(sum.join().unwrap()?, 4.0);
 //! # drop(store);
 //! # SystemDisk.unlink(&path)?;
 //! # SystemDisk.remove_dir(&folder)?;
 //! # Ok::<(), tensilo_core::Error>(())
 //! ```
 
+mod checked;
 mod chunked;
+mod flat_writer;
 mod lane_type;
 mod named;
 mod place;
@@ -47,6 +67,7 @@ mod v2;
 mod views;
 mod writer;
 
+pub use flat_writer::FlatWriter;
 pub use lane_type::{LaneElement, LaneType};
 pub use records::LaneRecords;
 pub use reduce::{Histogram, Summary};

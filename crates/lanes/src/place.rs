@@ -1,8 +1,7 @@
 //! Where each slab of each lane is: the checked result of parsing either format, and of planning a new file.
 
+use crate::checked::Checked;
 use crate::schema::LaneSpec;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use tensilo_core::{Error, Result};
 
 /// Lanes begin at multiples of this.
@@ -40,7 +39,7 @@ pub(crate) struct LanePlace {
     /// One entry for each slab in format 2, none in format 1.
     pub table: Vec<SlabState>,
     /// Which slabs were compared with their checksum since opening.
-    pub checked: Arc<[AtomicU8]>,
+    pub checked: Checked,
 }
 
 impl LanePlace {
@@ -79,16 +78,6 @@ impl LanePlace {
             .hint("copy it with read_window, or rewrite the store with `tensilo lanes convert`"));
         }
         Ok((offset, (end - start) * self.slab_bytes))
-    }
-
-    pub fn mark_checked(&self, k: u64) {
-        if let Some(c) = self.checked.get(k as usize) {
-            c.store(1, Ordering::Relaxed);
-        }
-    }
-
-    pub fn is_checked(&self, k: u64) -> bool {
-        self.checked.get(k as usize).is_none_or(|c| c.load(Ordering::Relaxed) != 0)
     }
 }
 
@@ -145,7 +134,7 @@ pub(crate) fn lay_out_lane(spec: &LaneSpec, nslabs: u64, end: u64, tables: bool)
     } else {
         Vec::new()
     };
-    let checked = table.iter().map(|_| AtomicU8::new(0)).collect();
+    let checked = Checked::new(table.len());
     let extents = vec![Extent { slabs, room, offset }];
     Ok((LanePlace { spec: spec.clone(), slabs, slab_bytes, extents, table, checked }, next))
 }

@@ -2,7 +2,6 @@
 
 use crate::lane_type::LaneType;
 use serde_json::Value;
-use std::collections::HashSet;
 use tensilo_core::{Error, Result};
 
 /// How a lane's elements are divided.
@@ -206,16 +205,22 @@ impl StoreSchema {
         if self.nslabs == 0 {
             return Err(Error::invalid("a store needs at least one slab"));
         }
-        let mut names = HashSet::new();
+        if let Some(name) = twice(self.lanes.iter().map(|l| l.name.as_str())) {
+            return Err(Error::invalid("two lanes have this name").in_object(name));
+        }
         for lane in &self.lanes {
             lane.check()?;
-            if !names.insert(lane.name.as_str()) {
-                return Err(Error::invalid("two lanes have this name").in_object(&lane.name));
-            }
             lane.slab_bytes()?
                 .checked_mul(lane.slab_count(self.nslabs).saturating_add(lane.reserve))
                 .ok_or_else(|| lane.too_large())?;
         }
         Ok(())
     }
+}
+
+/// A name that occurs more than once.
+pub(crate) fn twice<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
 }

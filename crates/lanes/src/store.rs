@@ -9,8 +9,8 @@ use crate::v2::header;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use tensilo_core::io::{ByteSource, MappedSource};
-use tensilo_core::{Error, Result};
+use tensilo_core::io::{ByteSource, Fingerprint, MappedSource};
+use tensilo_core::{Error, ErrorKind, Monitor, Progress, Quiet, Result};
 
 /// How a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,34 +41,40 @@ pub(crate) struct Inner {
 /// What is known of a store; for format 2 also its commit record and the slot that holds it.
 pub(crate) type Examined = (Placement, FormatVersion, Option<(CommitRecord, usize)>);
 
+/// Bytes read in one go at the front and at the end: the fixed parts and most headers.
+const AHEAD: u64 = 4096;
+
 /// Reads and checks everything but the lanes.
 pub(crate) fn examine(source: &dyn ByteSource, lenient: bool) -> Result<Examined> {
-    let mut head = [0; 8];
-    let n = source.len().min(8) as usize;
-    source.read_at(0, &mut head[..n])?;
-    // A torn commit record may have lost its magic; the other one still says what this is.
-    let mut second = [0; 4];
-    if source.len() >= commit_record::DATA_BASE {
-        source.read_at(commit_record::SLOTS[1], &mut second)?;
-    }
-    if head[..4] == commit_record::MAGIC || (head[..3] != v1::header::MAGIC && second == commit_record::MAGIC)
+    let mut front = vec![0; source.len().min(AHEAD) as usize];
+    source.read_at(0, &mut front)?;
+    if front.starts_with(&commit_record::MAGIC)
+        // A torn commit record may have lost its magic; the other one still says what this is.
+        || (!front.starts_with(&v1::header::MAGIC) && slot(&front, 1).starts_with(&commit_record::MAGIC))
     {
-        let (placement, record, slot) = examine_v2(source)?;
+        let (placement, record, slot) = examine_v2(source, &front)?;
         return Ok((placement, FormatVersion::V2, Some((record, slot))));
     }
-    Ok((examine_v1(source, &head[..n], lenient)?, FormatVersion::V1, None))
+    Ok((examine_v1(source, &front, lenient)?, FormatVersion::V1, None))
 }
 
-fn examine_v1(source: &dyn ByteSource, head: &[u8], lenient: bool) -> Result<Placement> {
-    let len = v1::header::fixed(head, lenient)?;
+fn examine_v1(source: &dyn ByteSource, front: &[u8], lenient: bool) -> Result<Placement> {
+    let len = v1::header::fixed(&front[..front.len().min(8)], lenient)?;
     if len > v1::header::HEADER_MAX || len > source.len() - v1::header::FIXED {
         return Err(
             Error::corrupt(format!("header length {len} passes the file of {} bytes", source.len())).at(4)
         );
     }
-    let mut json = vec![0; len as usize];
-    source.read_at(v1::header::FIXED, &mut json)?;
-    let placement = v1::header::parse(&json, lenient)?;
+    let mut longer = Vec::new();
+    let json = match front.get(8..8 + len as usize) {
+        Some(json) => json,
+        None => {
+            longer.resize(len as usize, 0);
+            source.read_at(v1::header::FIXED, &mut longer)?;
+            &longer
+        }
+    };
+    let placement = v1::header::parse(json, lenient)?;
     let at = v1::seal::offset(placement.data_end)?;
     let end = at.checked_add(v1::seal::LEN);
     if end.is_none_or(|end| end > source.len()) {
@@ -90,12 +96,14 @@ fn examine_v1(source: &dyn ByteSource, head: &[u8], lenient: bool) -> Result<Pla
     Ok(placement)
 }
 
-fn examine_v2(source: &dyn ByteSource) -> Result<(Placement, CommitRecord, usize)> {
-    let mut slots = [[0; commit_record::LEN]; 2];
-    for (slot, at) in slots.iter_mut().zip(commit_record::SLOTS) {
-        source.read_at(at, slot)?;
-    }
-    let (record, slot) = CommitRecord::newest(&slots[0], &slots[1])?;
+/// The bytes of a commit record, or none where the file ends before it.
+fn slot(front: &[u8], slot: usize) -> &[u8] {
+    let at = commit_record::SLOTS[slot] as usize;
+    front.get(at..at + commit_record::LEN).unwrap_or(&[])
+}
+
+fn examine_v2(source: &dyn ByteSource, front: &[u8]) -> Result<(Placement, CommitRecord, usize)> {
+    let (record, slot) = CommitRecord::newest(slot(front, 0), slot(front, 1))?;
     if record.state == State::Rewriting {
         return Err(Error::corrupt("the store was being rewritten in place and was not finished")
             .at(commit_record::SLOTS[slot]));
@@ -118,16 +126,43 @@ pub(crate) fn load_v2(source: &dyn ByteSource, record: CommitRecord) -> Result<(
         ))
         .at(record.header_offset));
     }
-    let mut json = vec![0; record.header_bytes as usize];
-    source.read_at(record.header_offset, &mut json)?;
-    if crc32c::crc32c(&json) != record.header_crc {
+    // The slab table stands right before the header: a short one is read with it.
+    let before = record.header_offset.min(AHEAD);
+    let mut tail = vec![0; (before + record.header_bytes) as usize];
+    source.read_at(record.header_offset - before, &mut tail)?;
+    let (ahead, json) = tail.split_at(before as usize);
+    if crc32c::crc32c(json) != record.header_crc {
         return Err(Error::corrupt("header: checksum does not match").at(record.header_offset));
     }
-    let parsed = header::parse(&json, record.header_offset, record.file_bytes)?;
-    // Inside the file, so no number of the header makes this larger than what is there.
-    let mut table = vec![0; parsed.table_bytes as usize];
-    source.read_at(parsed.table_offset, &mut table)?;
-    Ok((parsed.with_table(&table)?, record))
+    let parsed = header::parse(json, record.header_offset, record.file_bytes)?;
+    let placement = match before.checked_sub(parsed.table_bytes) {
+        Some(at) => parsed.with_table(&ahead[at as usize..])?,
+        None => {
+            // Inside the file, so no number of the header makes this larger than what is there.
+            let mut table = vec![0; parsed.table_bytes as usize];
+            source.read_at(parsed.table_offset, &mut table)?;
+            parsed.with_table(&table)?
+        }
+    };
+    Ok((placement, record))
+}
+
+/// Reads a mapped file without touching the map.
+#[derive(Debug)]
+struct Unmapped<'a>(&'a MappedSource);
+
+impl ByteSource for Unmapped<'_> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.0.read_file_at(offset, buf)
+    }
+
+    fn fingerprint(&self) -> Result<Fingerprint> {
+        self.0.fingerprint()
+    }
 }
 
 /// Opens a store for reading; the same as [`Store::open`].
@@ -170,7 +205,10 @@ impl Store {
         map: Option<Arc<MappedSource>>,
         options: OpenOptions,
     ) -> Result<Self> {
-        let (placement, version, _) = examine(&*source, options.lenient)?;
+        let (placement, version, _) = match &map {
+            Some(map) => examine(&Unmapped(map), options.lenient)?,
+            None => examine(&*source, options.lenient)?,
+        };
         let store = Self(Arc::new(Inner { source, map, placement, version }));
         if options.verify
             && let Some(bad) = store.verify()?.into_iter().next()
@@ -231,11 +269,23 @@ impl Store {
     /// # Errors
     /// Only when the bytes cannot be read.
     pub fn verify(&self) -> Result<Vec<Error>> {
-        let mut bad = Vec::new();
-        for lane in &self.0.placement.lanes {
+        self.verify_with(&Quiet)
+    }
+
+    /// As [`verify`](Self::verify); the monitor hears of progress in slabs and may stop it.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), and the monitor's.
+    pub fn verify_with(&self, monitor: &dyn Monitor) -> Result<Vec<Error>> {
+        let lanes = &self.0.placement.lanes;
+        let total = lanes.iter().map(|l| l.table.len() as u64).sum();
+        let (mut bad, mut done) = (Vec::new(), 0);
+        for lane in lanes {
             for k in 0..lane.table.len() as u64 {
+                monitor.poll(&Progress { stage: "comparing", done, total })?;
+                done += 1;
                 if let Err(e) = self.0.check(lane, k) {
-                    if e.kind() != tensilo_core::ErrorKind::Corrupt {
+                    if e.kind() != ErrorKind::Corrupt {
                         return Err(e);
                     }
                     bad.push(e);
@@ -263,7 +313,7 @@ impl Store {
         let lane = self.0.placement.lane(name)?;
         for k in range {
             lane.locate(k)?;
-            if !lane.is_checked(k) {
+            if !lane.checked.all(k..k + 1) {
                 self.0.check(lane, k)?;
             }
         }
@@ -325,7 +375,7 @@ impl Inner {
                 .in_object(&lane.spec.name)
                 .at(offset));
         }
-        lane.mark_checked(k);
+        lane.checked.mark(k);
         Ok(())
     }
 }
@@ -442,14 +492,21 @@ impl<'a> LaneView<'a> {
     /// Slabs `range` as one slice, each compared with its checksum on first touch.
     fn checked<T: LaneElement>(self, range: Range<u64>) -> Result<&'a [T]> {
         let values = self.raw(range.clone())?;
-        if !self.lane.table.is_empty() {
-            for k in range {
-                if !self.lane.is_checked(k) {
-                    self.inner.check(self.lane, k)?;
-                }
-            }
+        if !self.lane.checked.all(range.clone()) {
+            self.compare(range)?;
         }
         Ok(values)
+    }
+
+    /// Compares those slabs that were not compared yet.
+    #[cold]
+    fn compare(self, range: Range<u64>) -> Result<()> {
+        for k in range {
+            if !self.lane.checked.all(k..k + 1) {
+                self.inner.check(self.lane, k)?;
+            }
+        }
+        Ok(())
     }
 
     pub fn raw<T: LaneElement>(self, range: Range<u64>) -> Result<&'a [T]> {

@@ -284,7 +284,7 @@ impl StoreWriter {
         self.find_any(name, slab)
     }
 
-    fn find_any(&self, name: &str, slab: Option<u64>) -> Result<(usize, &LanePlace, u64)> {
+    pub(crate) fn find_any(&self, name: &str, slab: Option<u64>) -> Result<(usize, &LanePlace, u64)> {
         let index = self.placement.index(name)?;
         let lane = &self.placement.lanes[index];
         let k = match (lane.spec.kind, slab) {
@@ -335,20 +335,23 @@ impl StoreWriter {
         self.lock().failed.get_or_insert(e);
     }
 
+    /// Has the format a checksum for every slab?
+    pub(crate) fn has_checksums(&self) -> bool {
+        self.options.version != FormatVersion::V1
+    }
+
     pub(crate) fn put_bytes(&self, index: usize, k: u64, bytes: &[u8]) -> Result<()> {
-        let lane = &self.placement.lanes[index];
-        let (offset, _) = lane.locate(k)?;
-        let crc = if lane.table.is_empty() && self.lock().tables[index].is_empty() {
-            0
-        } else {
-            crc32c::crc32c(bytes)
-        };
+        self.send(index, k, 0, bytes)?;
+        self.mark(index, k, if self.has_checksums() { crc32c::crc32c(bytes) } else { 0 });
+        Ok(())
+    }
+
+    /// Writes bytes at `at` inside slab `k`.
+    pub(crate) fn send(&self, index: usize, k: u64, at: u64, bytes: &[u8]) -> Result<()> {
+        let offset = self.placement.lanes[index].locate(k)?.0 + at;
         self.target.file().write_at(offset, bytes)?;
-        let mut p = self.lock();
-        if let Some(state) = p.tables[index].get_mut(k as usize) {
-            *state = SlabState { crc, written: true };
-        }
         if self.options.write_behind {
+            let mut p = self.lock();
             p.written.push((offset, bytes.len() as u64));
             p.pending += bytes.len() as u64;
             if p.pending >= WRITE_BEHIND {
@@ -356,6 +359,13 @@ impl StoreWriter {
             }
         }
         Ok(())
+    }
+
+    /// Notes that slab `k` was written whole.
+    pub(crate) fn mark(&self, index: usize, k: u64, crc: u32) {
+        if let Some(state) = self.lock().tables[index].get_mut(k as usize) {
+            *state = SlabState { crc, written: true };
+        }
     }
 
     /// Starts writing what is dirty, and drops what was started before.

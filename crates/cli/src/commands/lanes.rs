@@ -1,12 +1,13 @@
 //! `tensilo lanes`: lane stores described, checked, made from arrays, turned into arrays, rewritten.
+//!
+//! JSON schemas: `tensilo.lanes/1`, `tensilo.lanes.verify/1`, `tensilo.lanes.written/1`.
 
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use tensilo::convert::lanes as convert;
 use tensilo::convert::npy::NpyFile;
 use tensilo::core::io::SystemDisk;
@@ -33,6 +34,8 @@ pub enum LanesCommand {
     Verify(StoreArguments),
     /// Write a whole lane to an .npy file.
     Dump(DumpArguments),
+    /// Write lanes to an HDF5 file, a dataset each.
+    Export(ExportArguments),
     /// Write some slabs of a lane to an .npy file.
     Window(WindowArguments),
     /// Make a store from .npy files and HDF5 datasets, one lane each.
@@ -85,6 +88,21 @@ pub struct DumpArguments {
     pub output: OutputArguments,
 }
 
+/// Arguments of `lanes export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArguments,
+
+    /// The lanes; without any, all of them.
+    pub lanes: Vec<String>,
+
+    /// Where they go.
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
 /// Arguments of `lanes window`.
 #[derive(Debug, Args)]
 pub struct WindowArguments {
@@ -110,7 +128,8 @@ pub struct CreateArguments {
     /// The store to make.
     pub store: PathBuf,
 
-    /// A lane as NAME=FILE.npy or NAME=FILE.h5:/path/of/dataset; the first axis becomes the slabs.
+    /// A lane as NAME=FILE.npy or NAME=FILE.h5:/path/of/dataset; the first axis becomes the slabs, an array of one axis
+    /// a flat lane.
     #[arg(required = true, value_name = "NAME=SOURCE", value_parser = lane_source)]
     pub lanes: Vec<LaneSource>,
 
@@ -230,6 +249,13 @@ struct VerifyView {
     damaged: Vec<DamageView>,
 }
 
+#[derive(Serialize)]
+struct WrittenView<'a> {
+    file: String,
+    bytes: u64,
+    lanes: Vec<&'a str>,
+}
+
 /// Runs one of them.
 pub fn run(a: &LanesArguments, out: &mut Output) -> Outcome {
     match &a.command {
@@ -237,18 +263,44 @@ pub fn run(a: &LanesArguments, out: &mut Output) -> Outcome {
         LanesCommand::Verify(a) => verify(a, out),
         LanesCommand::Dump(a) => {
             let store = a.store.open()?;
-            let all = 0..store.slab_count(&a.lane)?;
+            let all = 0..store.slab_count(&a.lane).map_err(|e| e.in_file(&a.store.store))?;
             save(&store, &a.lane, all, &a.output, out)
         }
+        LanesCommand::Export(a) => export(a, out),
         LanesCommand::Window(a) => save(&a.store.open()?, &a.lane, a.slabs.clone(), &a.output, out),
         LanesCommand::Create(a) => create(a, out),
         LanesCommand::Convert(a) => {
+            let store = a.store.open()?;
+            refuse_existing(&a.destination, a.force)?;
             let options =
                 WriterOptions { version: a.format.into(), replace: a.force, ..WriterOptions::default() };
-            convert::rewrite(&a.store.open()?, &a.destination, options, &out.monitor())?;
-            Ok(Answer::Yes)
+            convert::rewrite(&store, &a.destination, options, &out.monitor())?;
+            wrote(&a.destination, store.lanes().map(|l| l.name.as_str()).collect(), out)
         }
     }
+}
+
+/// Refuses before anything is read, not after everything was copied.
+fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+    if force || path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(Error::already_exists("the file exists").in_file(path).hint("--force replaces it"))
+}
+
+/// Says what was written, and where.
+fn wrote(path: &Path, lanes: Vec<&str>, out: &mut Output) -> Outcome {
+    let bytes = path.metadata().map_err(|e| Error::io("cannot examine", e).in_file(path))?.len();
+    if out.is_json() {
+        out.json("tensilo.lanes.written/1", &WrittenView { file: path.display().to_string(), bytes, lanes })?;
+    } else {
+        out.note(format_args!(
+            "wrote {} to {}",
+            human::bytes(bytes),
+            human::name(&path.display().to_string())
+        ));
+    }
+    Ok(Answer::Yes)
 }
 
 fn info(a: &StoreArguments, out: &mut Output) -> Outcome {
@@ -297,7 +349,7 @@ fn lane_view<'a>(store: &Store, l: &'a LaneSpec) -> Result<LaneView<'a>> {
 
 fn verify(a: &StoreArguments, out: &mut Output) -> Outcome {
     let store = a.open()?;
-    let damaged = store.verify()?;
+    let damaged = store.verify_with(&out.monitor())?;
     let checksums = store.version() != FormatVersion::V1;
     let answer = if damaged.is_empty() { Answer::Yes } else { Answer::No };
     if out.is_json() {
@@ -327,8 +379,21 @@ fn verify(a: &StoreArguments, out: &mut Output) -> Outcome {
 }
 
 fn save(store: &Store, lane: &str, slabs: Range<u64>, to: &OutputArguments, out: &mut Output) -> Outcome {
-    convert::lane_to_npy(store, lane, slabs, Arc::new(SystemDisk), &to.output, to.force, &out.monitor())?;
-    Ok(Answer::Yes)
+    refuse_existing(&to.output, to.force)?;
+    convert::lane_to_npy(store, lane, slabs, SystemDisk::shared(), &to.output, to.force, &out.monitor())?;
+    wrote(&to.output, vec![lane], out)
+}
+
+fn export(a: &ExportArguments, out: &mut Output) -> Outcome {
+    let store = a.store.open()?;
+    let lanes: Vec<&str> = match a.lanes.as_slice() {
+        [] => store.lanes().map(|l| l.name.as_str()).collect(),
+        some => some.iter().map(String::as_str).collect(),
+    };
+    refuse_existing(&a.output.output, a.output.force)?;
+    let (path, force) = (&a.output.output, a.output.force);
+    convert::lanes_to_hdf5(&store, &lanes, SystemDisk::shared(), path, force, &out.monitor())?;
+    wrote(path, lanes, out)
 }
 
 enum Source {
@@ -337,6 +402,7 @@ enum Source {
 }
 
 fn create(a: &CreateArguments, out: &mut Output) -> Outcome {
+    refuse_existing(&a.store, a.force)?;
     let app = match &a.app {
         Some(text) => {
             serde_json::from_str(text).map_err(|e| Error::invalid(format!("--app is no JSON: {e}")))?
@@ -348,12 +414,12 @@ fn create(a: &CreateArguments, out: &mut Output) -> Outcome {
         let (source, lane) = match &s.dataset {
             None => {
                 let npy = NpyFile::open(&s.file)?;
-                let lane = convert::lane_of_npy(&s.name, &npy)?;
+                let lane = convert::lane_of_npy(&s.name, &npy).map_err(|e| e.in_file(&s.file))?;
                 (Source::Npy(npy), lane)
             }
             Some(path) => {
                 let dataset = File::open(&s.file)?.dataset(path)?;
-                let lane = convert::lane_of_dataset(&s.name, &dataset)?;
+                let lane = convert::lane_of_dataset(&s.name, &dataset).map_err(|e| e.in_file(&s.file))?;
                 (Source::Dataset(dataset), lane)
             }
         };
@@ -375,12 +441,13 @@ fn create(a: &CreateArguments, out: &mut Output) -> Outcome {
     let monitor = out.monitor();
     for (s, source) in a.lanes.iter().zip(&sources) {
         match source {
-            Source::Npy(npy) => convert::npy_to_lane(npy, &writer, &s.name, &monitor)?,
-            Source::Dataset(d) => convert::dataset_to_lane(d, &writer, &s.name, &monitor)?,
+            Source::Npy(npy) => convert::npy_to_lane(npy, &writer, &s.name, &monitor),
+            Source::Dataset(d) => convert::dataset_to_lane(d, &writer, &s.name, &monitor),
         }
+        .map_err(|e| e.in_file(&s.file))?;
     }
     writer.finish()?;
-    Ok(Answer::Yes)
+    wrote(&a.store, a.lanes.iter().map(|l| l.name.as_str()).collect(), out)
 }
 
 #[cfg(test)]

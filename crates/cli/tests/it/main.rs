@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod corpus;
+mod lanes;
 mod packing;
 mod program;
 mod snapshots;

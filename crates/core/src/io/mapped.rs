@@ -11,7 +11,7 @@
 use super::source::{ByteSource, Fingerprint, check_range, fingerprint_of};
 use crate::error::{Error, ErrorKind, Result};
 use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -62,21 +62,29 @@ impl MappedSource {
     pub fn open_locked_prefix(path: impl AsRef<Path>, most: u64) -> Result<Self> {
         let path = path.as_ref();
         let file = open(path)?;
-        if let Some(kind) = remote_kind(&file) {
-            return Err(Error::unsupported(format!("a file on {kind} cannot be mapped safely"))
+        let refuse = |kind| {
+            Error::unsupported(format!("a file on {kind} cannot be mapped safely"))
                 .hint("read it without a map")
-                .in_file(path));
-        }
-        file.try_lock_shared().map_err(|e| match e {
-            TryLockError::WouldBlock => {
+                .in_file(path)
+        };
+        file.try_lock_shared().map_err(|e| match (e, remote_kind(&file)) {
+            (_, Some(kind)) => refuse(kind),
+            (TryLockError::WouldBlock, None) => {
                 Error::new(ErrorKind::Locked, "another process or handle writes to it").in_file(path)
             }
-            TryLockError::Error(e) => Error::io("cannot lock", e).in_file(path),
+            (TryLockError::Error(e), None) => Error::io("cannot lock", e).in_file(path),
         })?;
+        // Under the lock, so that the length is that of the file that is mapped.
+        let meta = examine(&file, path)?;
+        if !on_block_device(&meta)
+            && let Some(kind) = remote_kind(&file)
+        {
+            return Err(refuse(kind));
+        }
         // SAFETY: the duty is that nobody changes or cuts the file while it is mapped. The shared lock just taken is
         // held as long as `file` lives, which is as long as the map; writers of ours need it exclusively, but for what
         // lies behind the part that is mapped.
-        unsafe { Self::map(file, path, most) }
+        unsafe { Self::map(file, &meta, path, most) }
     }
 
     /// Maps a file without a lock.
@@ -90,8 +98,9 @@ impl MappedSource {
     pub unsafe fn open_unchecked(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = open(path)?;
+        let meta = examine(&file, path)?;
         // SAFETY: the caller has taken on the duty.
-        unsafe { Self::map(file, path, u64::MAX) }
+        unsafe { Self::map(file, &meta, path, u64::MAX) }
     }
 
     /// Maps a committed range of a file to which its writers only ever append; byte 0 of the source is the range's
@@ -122,11 +131,9 @@ impl MappedSource {
 
     /// # Safety
     /// The first `most` bytes of the file must not change while the result lives.
-    unsafe fn map(file: File, path: &Path, most: u64) -> Result<Self> {
-        let examine = |e| Error::io("cannot examine", e).in_file(path);
-        let bytes = file.metadata().map_err(examine)?.len().min(most);
+    unsafe fn map(file: File, meta: &Metadata, path: &Path, most: u64) -> Result<Self> {
         // SAFETY: passed on to the caller.
-        unsafe { Self::map_range(file, path, 0..bytes) }
+        unsafe { Self::map_range(file, path, 0..meta.len().min(most)) }
     }
 
     /// # Safety
@@ -148,6 +155,19 @@ impl MappedSource {
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or(&[])
+    }
+
+    /// Reads from the file and not from the map: a few bytes that are needed once cost less than the page fault.
+    ///
+    /// # Errors
+    /// `Corrupt` past the end; `Io`.
+    pub fn read_file_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(offset, buf.len(), self.len()).map_err(|e| e.in_file(&self.path))?;
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::read_exact_at(&self.file, buf, self.start + offset)
+            .map_err(|e| Error::io("cannot read", e).in_file(&self.path).at(offset));
+        #[cfg(not(unix))]
+        self.read_at(offset, buf)
     }
 
     /// Tells the system that reads will come in no order, so that it reads no neighbours.
@@ -224,9 +244,24 @@ impl MappedSource {
 }
 
 fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|e| Error::io("cannot open", e).in_file(path))?;
+    File::open(path).map_err(|e| Error::io("cannot open", e).in_file(path))
+}
+
+fn examine(file: &File, path: &Path) -> Result<Metadata> {
     let meta = file.metadata().map_err(|e| Error::io("cannot examine", e).in_file(path))?;
-    if meta.is_file() { Ok(file) } else { Err(Error::invalid("not a regular file").in_file(path)) }
+    if meta.is_file() { Ok(meta) } else { Err(Error::invalid("not a regular file").in_file(path)) }
+}
+
+/// Is the file system on a block device of this machine? Those of networks have device numbers with major 0, as have
+/// some local ones, which are looked at more closely.
+#[cfg(target_os = "linux")]
+fn on_block_device(meta: &Metadata) -> bool {
+    rustix::fs::major(std::os::linux::fs::MetadataExt::st_dev(meta)) != 0
+}
+
+#[cfg(not(target_os = "linux"))]
+fn on_block_device(_: &Metadata) -> bool {
+    false
 }
 
 /// The name of the file system, if other machines may change its files behind our locks.

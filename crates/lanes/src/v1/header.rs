@@ -2,7 +2,7 @@
 
 use crate::lane_type::LaneType;
 use crate::place::{ALIGN, Placement};
-use crate::schema::{LaneKind, LaneSpec, StoreSchema};
+use crate::schema::{LaneKind, LaneSpec, StoreSchema, twice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tensilo_core::wire::FieldReader;
@@ -109,12 +109,11 @@ pub(crate) fn parse(json: &[u8], lenient: bool) -> Result<Placement> {
     if header.nslabs == 0 && !lenient {
         return Err(bad("nslabs is 0".into()));
     }
+    if !lenient && let Some(name) = twice(header.lanes.iter().map(|l| l.name.as_str())) {
+        return Err(bad(format!("two lanes have the name {name:?}")));
+    }
     let mut specs = Vec::with_capacity(header.lanes.len());
-    let mut names = std::collections::HashSet::new();
     for lane in header.lanes {
-        if !names.insert(lane.name.clone()) && !lenient {
-            return Err(bad(format!("two lanes have the name {:?}", lane.name)));
-        }
         specs.push(spec(lane, lenient)?);
     }
     let base = data_base(json.len() as u64)?;

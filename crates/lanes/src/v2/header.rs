@@ -3,13 +3,13 @@
 //! The slab table has 8 bytes for every slab, lane after lane: u32 CRC-32C of the slab's stored bytes, u32
 //! state (0 never written, 1 written).
 
+use crate::checked::Checked;
 use crate::lane_type::LaneType;
 use crate::place::{ALIGN, Extent, LanePlace, Placement, SlabState};
-use crate::schema::{LaneKind, LaneSpec};
+use crate::schema::{LaneKind, LaneSpec, twice};
 use crate::v2::commit_record::DATA_BASE;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::atomic::AtomicU8;
 use tensilo_core::wire::{FieldReader, FieldWriter};
 use tensilo_core::{Error, Result};
 
@@ -97,14 +97,13 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(json: &[u8], at: u64, file_bytes: u64) -> Result<Parsed> {
     let bad = |m: String| Error::corrupt(format!("header: {m}")).at(at);
     let header: Header = serde_json::from_slice(json).map_err(|e| bad(e.to_string()))?;
-    let mut names = std::collections::HashSet::new();
+    if let Some(name) = twice(header.lanes.iter().map(|l| l.name.as_str())) {
+        return Err(bad(format!("two lanes have the name {name:?}")));
+    }
     let mut lanes = Vec::with_capacity(header.lanes.len());
     let mut used = Vec::new();
     let mut slabs_in_all = 0_u64;
     for lane in header.lanes {
-        if !names.insert(lane.name.clone()) {
-            return Err(bad(format!("two lanes have the name {:?}", lane.name)));
-        }
         let place = place(&lane).map_err(|e| e.context("header").at(at))?;
         let mut counted = 0_u64;
         for e in &place.extents {
@@ -180,7 +179,7 @@ fn place(lane: &Lane) -> Result<LanePlace> {
         slab_bytes,
         extents: extents.collect(),
         table: Vec::new(),
-        checked: Vec::<AtomicU8>::new().into(),
+        checked: Checked::default(),
     })
 }
 
@@ -205,7 +204,7 @@ impl Parsed {
                 };
                 lane.table.push(SlabState { crc, written });
             }
-            lane.checked = (0..n).map(|_| AtomicU8::new(0)).collect();
+            lane.checked = Checked::new(n);
         }
         Ok(self.placement)
     }
