@@ -26,7 +26,7 @@ cargo xtask CHORE
   layers        imports point downwards; unsafe code is listed in docs/safety.md
   docs          links and named files exist; nothing in the tree belongs to one machine
   sizes         sizes of the release programs, and source files over 600 lines
-  bench NAME    runs one comparison of bench/ in release (`list` names them)
+  bench NAME    runs one comparison of bench/ in release (`list` names them; --peers compiles more to compare with)
   env           makes .tools and .venv only
   ci            everything that .ci/run does";
 
