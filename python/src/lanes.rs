@@ -4,11 +4,13 @@
 //! view the store, and the store its map and lock.
 
 use crate::errors::exception;
+use crate::source::Source;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tensilo::lanes::{
     FormatVersion, LaneKind, LaneSpec, LaneType, OpenOptions, Store, StoreSchema, StoreWriter, WriterOptions,
 };
@@ -99,6 +101,12 @@ impl LaneStore {
     ) -> PyResult<()> {
         let out = out.as_slice_mut()?;
         py.detach(|| self.0.read_bytes(name, start..end, out)).map_err(|e| exception(py, &e))
+    }
+
+    /// The slabs as records.
+    fn source(&self, py: Python<'_>) -> PyResult<Source> {
+        let records = self.0.records().map_err(|e| exception(py, &e))?;
+        Ok(Source(Arc::new(records)))
     }
 
     /// What is damaged, one text for each slab.

@@ -1,15 +1,19 @@
 //! `tensilo._native`: the functions behind the Python package. Private; `tensilo/__init__.py` lists what is public.
 //!
 //! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
-//! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`), and
-//! arrays that are windows of a mapped store (`lanes`).
+//! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`),
+//! arrays that are windows of a mapped store (`lanes`), NumPy's arrays as records (`array_source`, `source`), and
+//! batches whose memory is used again (`loader`).
 
+mod array_source;
 mod errors;
 mod index;
 mod lanes;
+mod loader;
 mod pack;
 mod reading;
 mod signals;
+mod source;
 
 use pyo3::prelude::*;
 
@@ -27,5 +31,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pack::pack_plan, m)?)?;
     m.add_function(wrap_pyfunction!(pack::pack_produce, m)?)?;
     m.add_function(wrap_pyfunction!(pack::pack_verify, m)?)?;
+    loader::register(m)?;
     m.add_function(wrap_pyfunction!(reading::read, m)?)
 }

@@ -28,11 +28,17 @@ from .errors import (
     UnsupportedError,
 )
 from .lanes import Lane, LaneStore, LaneWriter
+from .loader import BatchIterator, DataLoader
+from .map_dataset import MapDataset
+from .sampler import Mode, Sampler
+from .sources import Mix, Ragged
 
 __all__ = [
     "AlreadyExistsError",
+    "BatchIterator",
     "Cancelled",
     "CorruptError",
+    "DataLoader",
     "Index",
     "InputOutputError",
     "InsufficientDiskError",
@@ -43,9 +49,14 @@ __all__ = [
     "LaneWriter",
     "LimitError",
     "LockedError",
+    "MapDataset",
     "MissingFileError",
+    "Mix",
+    "Mode",
     "NotFoundError",
     "OutOfBoundsError",
+    "Ragged",
+    "Sampler",
     "SourceChangedError",
     "TensiloError",
     "UnsupportedError",

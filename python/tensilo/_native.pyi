@@ -8,17 +8,23 @@ import numpy as np
 
 __all__ = [
     "__version__",
+    "BatchMemory",
     "LaneStore",
     "LaneView",
     "LaneWriter",
+    "Loader",
     "PackFile",
     "PackInspection",
     "PackPlan",
+    "Sampler",
+    "Source",
     "pack_inspect",
     "pack_plan",
     "pack_produce",
     "pack_verify",
+    "pause_reading",
     "read",
+    "resume_reading",
 ]
 
 __version__: str
@@ -49,6 +55,7 @@ class LaneStore:
     def is_written(self, name: str, k: int) -> bool: ...
     def view(self, name: str, start: int, end: int, raw: bool) -> LaneView: ...
     def copy(self, name: str, start: int, end: int, out: np.ndarray[Any, np.dtype[np.uint8]]) -> None: ...
+    def source(self) -> Source: ...
     def verify(self) -> list[str]: ...
 
 @final
@@ -156,3 +163,79 @@ class PackFile:
         should_cancel: _ShouldCancel,
     ) -> dict[str, np.ndarray[Any, np.dtype[Any]]]: ...
     def resident(self, *, progress: _Progress, should_cancel: _ShouldCancel) -> PackFile: ...
+
+_Field = tuple[str, str, list[int], bool]
+_Position = tuple[int, int, int, list[int]]
+
+@final
+class Source:
+    @staticmethod
+    def array(name: str, array: np.ndarray[Any, np.dtype[Any]], dtype: str) -> Source: ...
+    @staticmethod
+    def zip(stores: list[tuple[str | None, Source]]) -> Source: ...
+    @staticmethod
+    def concat(stores: list[Source]) -> Source: ...
+    def __len__(self) -> int: ...
+    def fields(self) -> list[_Field]: ...
+    @property
+    def block(self) -> int: ...
+    def fingerprint(self) -> str: ...
+    def gather(
+        self, ids: np.ndarray[Any, np.dtype[np.uint64]], fields: list[str], limit: int | None = None
+    ) -> list[tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.uint64]] | None]]: ...
+
+@final
+class Sampler:
+    def __new__(
+        cls,
+        length: int,
+        batch_size: int,
+        mode: str,
+        seed: int,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        epochs: int | None = None,
+        drop_last: bool = False,
+        shuffle: bool = True,
+        blocks: tuple[int, int] | None = None,
+        parts: list[tuple[int, int]] = ...,
+        worker: tuple[int, int] = ...,
+    ) -> Sampler: ...
+    def next(self) -> np.ndarray[Any, np.dtype[np.uint64]] | None: ...
+    def step(self) -> tuple[int, int, np.ndarray[Any, np.dtype[np.uint64]], _Position] | None: ...
+    @property
+    def steps_per_epoch(self) -> int | None: ...
+    @property
+    def total_steps(self) -> int | None: ...
+    @property
+    def position(self) -> _Position: ...
+    def state(self, at: _Position) -> dict[str, Any]: ...
+    def resume(self, state: dict[str, Any]) -> None: ...
+    def start_epoch(self, epoch: int) -> None: ...
+    def copy(self) -> Sampler: ...
+
+@final
+class BatchMemory:
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+@final
+class Loader:
+    def __new__(
+        cls,
+        source: Source,
+        sampler: Sampler,
+        *,
+        workers: int,
+        prefetch: int,
+        fields: list[str],
+        limit: int | None = None,
+    ) -> Loader: ...
+    def next(self) -> tuple[int, int, np.ndarray[Any, np.dtype[np.uint64]], list[Any], _Position] | None: ...
+    @property
+    def ahead(self) -> int: ...
+    def close(self) -> None: ...
+
+def pause_reading() -> None: ...
+def resume_reading() -> None: ...

@@ -174,6 +174,9 @@ class LaneStore(Mapping[str, Array]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _open, (type(self), self.path, self._options)
 
+    def _gather(self) -> _native.Source:
+        return self._native.source()
+
     @property
     def nslabs(self) -> int:
         """Steps of the slow axis."""

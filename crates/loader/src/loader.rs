@@ -335,6 +335,11 @@ impl<T: Send + 'static> Loader<T> {
         self.sampler.state_at(self.taken)
     }
 
+    /// Where the sampler stood behind the last step that was taken.
+    pub fn position(&self) -> Position {
+        self.taken
+    }
+
     /// Batches that are ready or being made.
     pub fn ahead(&self) -> usize {
         if self.shared.home.left() { 0 } else { self.shared.queue().places.len() }
