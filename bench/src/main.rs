@@ -6,6 +6,7 @@ mod filters;
 mod h5py;
 mod hdf5_read;
 mod lanes;
+mod loader;
 mod measure;
 mod report;
 
@@ -22,6 +23,7 @@ const COMPARISONS: &[Comparison] = &[
     ),
     ("hdf5-read", "datasets that h5py wrote, read whole and in parts, by us and by h5py", hdf5_read::run),
     ("lanes", "lane stores written, opened and windowed, by us, petektools, NumPy and h5py", lanes::run),
+    ("loader", "batches by us, PyTorch, Grain and loaderx, and record numbers by us and NumPy", loader::run),
 ];
 
 fn main() -> ExitCode {

@@ -26,6 +26,14 @@ pub struct Seconds {
     pub slowest: f64,
 }
 
+impl Seconds {
+    /// Of the times of at least one call.
+    pub fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        Self { median: times[times.len() / 2], fastest: times[0], slowest: times[times.len() - 1] }
+    }
+}
+
 /// Runs every contestant once unmeasured, then all of them in turn, round after round.
 pub fn in_turn(contestants: &mut [Contestant<'_>]) -> Vec<Seconds> {
     contestants.iter_mut().for_each(|c| (c.work)());
@@ -38,11 +46,5 @@ pub fn in_turn(contestants: &mut [Contestant<'_>]) -> Vec<Seconds> {
             times.push(begin.elapsed().as_secs_f64());
         }
     }
-    times
-        .into_iter()
-        .map(|mut t| {
-            t.sort_by(f64::total_cmp);
-            Seconds { median: t[t.len() / 2], fastest: t[0], slowest: t[t.len() - 1] }
-        })
-        .collect()
+    times.into_iter().map(Seconds::of).collect()
 }

@@ -18,6 +18,7 @@ struct Row {
 #[derive(Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
+    notes: Vec<String>,
 }
 
 impl Report {
@@ -30,6 +31,30 @@ impl Report {
             let ratio = first.median / seconds.median;
             self.rows.push(Row { case: case.clone(), name: contestant.name, bytes, seconds, ratio });
         }
+    }
+
+    /// Takes the times of contestants that were timed elsewhere, round after round.
+    pub fn record(&mut self, case: &str, bytes: u64, times: Vec<(String, Vec<f64>)>) {
+        let first = times.first().map(|(_, t)| Seconds::of(t.clone()).median);
+        for (name, times) in times {
+            let seconds = Seconds::of(times);
+            let ratio = first.unwrap_or(seconds.median) / seconds.median;
+            self.rows.push(Row { case: case.to_owned(), name, bytes, seconds, ratio });
+        }
+    }
+
+    /// Median seconds of the fastest contestant whose name begins so, and of the fastest other one, in a case.
+    pub fn fastest(&self, case: &str, ours: &str) -> (f64, f64) {
+        let least = |own: bool| {
+            let rows = self.rows.iter().filter(|r| r.case == case && r.name.starts_with(ours) == own);
+            rows.map(|r| r.seconds.median).fold(f64::NAN, f64::min)
+        };
+        (least(true), least(false))
+    }
+
+    /// Adds a line below the table.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     /// The rows, one a line; MB are 10^6 uncompressed bytes.
@@ -53,6 +78,7 @@ impl Report {
             )
             .expect("a string takes text");
         }
+        self.notes.iter().for_each(|note| writeln!(out, "{note}").expect("a string takes text"));
         out
     }
 

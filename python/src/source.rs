@@ -1,5 +1,5 @@
 //! `Source`: what a loader reads from, whichever store is behind it. Python classes of stores hand one out as
-//! `_gather()`.
+//! `_loader_source()`.
 
 use crate::array_source::ArrayRecords;
 use crate::errors::exception;

@@ -174,7 +174,7 @@ class LaneStore(Mapping[str, Array]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _open, (type(self), self.path, self._options)
 
-    def _gather(self) -> _native.Source:
+    def _loader_source(self) -> _native.Source:
         return self._native.source()
 
     @property

@@ -125,8 +125,8 @@ class Table:
             field = name or "data"
             self._dtypes[field] = part.dtype
             return _native.Source.array(field, part, _dtype_text(field, part.dtype))
-        if hasattr(part, "_gather"):
-            source: _native.Source = part._gather()
+        if hasattr(part, "_loader_source"):
+            source: _native.Source = part._loader_source()
             fields = source.fields()
             for own, text, _, _ in fields:
                 self._dtypes[own] = np.dtype(text)
@@ -188,7 +188,7 @@ class Table:
 def _nameless(dataset: Any) -> bool:
     """Has it one field without a name?"""
     single = hasattr(dataset, "dtype") and hasattr(dataset, "shape")
-    foreign = not hasattr(dataset, "_gather") and not isinstance(dataset, (Mapping, Mix))
+    foreign = not hasattr(dataset, "_loader_source") and not isinstance(dataset, (Mapping, Mix))
     return single or foreign
 
 

@@ -1,7 +1,4 @@
-"""loaderx's loader and sampler under their own names, and the absence of each of their defects.
-
-The numbers are those of the list in `docs/loader.md`.
-"""
+"""loaderx's loader and sampler under their own names, and the absence of the defects that loaderx 0.5.0 has there."""
 
 import gc
 import threading
@@ -50,7 +47,7 @@ def test_the_sampler_has_loaderx_modes_and_streams():
     assert [b.tolist() for b in islice(Sampler(10, 4, 0), 3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
 
 
-def test_defect_9_close_returns_for_every_number_of_workers_and_prefetch():
+def test_close_returns_for_every_number_of_workers_and_prefetch():
     for workers, prefetch in [(8, 1), (8, 4), (16, 2), (4, 1), (2, 1), (4, 4)]:
         for transform in (None, lambda pair: pair):
             more = {} if transform is None else {"transform": transform}
@@ -59,7 +56,7 @@ def test_defect_9_close_returns_for_every_number_of_workers_and_prefetch():
             assert ends(loader.close), (workers, prefetch)
 
 
-def test_defect_9_a_loader_that_is_forgotten_ends_from_whichever_thread():
+def test_a_loader_that_is_forgotten_ends_from_whichever_thread():
     raised = []
     before = threading.excepthook
     threading.excepthook = raised.append
@@ -76,13 +73,13 @@ def test_defect_9_a_loader_that_is_forgotten_ends_from_whichever_thread():
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_defect_9_a_constructor_that_fails_leaves_nothing_to_clean_up():
+def test_a_constructor_that_fails_leaves_nothing_to_clean_up():
     with pytest.raises(ValueError):
         DataLoader(DATA, LABELS[1:])
     gc.collect()
 
 
-def test_defect_10_a_transform_that_raises_reaches_the_consumer():
+def test_a_transform_that_raises_reaches_the_consumer():
     def fails(pair):
         raise ZeroDivisionError("in the transform")
 
@@ -92,12 +89,12 @@ def test_defect_10_a_transform_that_raises_reaches_the_consumer():
                 next(loader)
 
 
-def test_defect_10_an_empty_dataset_is_refused():
+def test_an_empty_dataset_is_refused():
     with pytest.raises(ValueError, match="no records"):
         DataLoader(DATA[:0], LABELS[:0])
 
 
-def test_defect_11_batches_are_in_order():
+def test_batches_are_in_order():
     def uneven(pair):
         time.sleep(0.0005 * (int(pair[1][0]) // 16 % 3))
         return pair
@@ -107,7 +104,7 @@ def test_defect_11_batches_are_in_order():
     assert first == [16 * i % 400 for i in range(100)]
 
 
-def test_defect_11_the_position_can_be_kept():
+def test_the_position_can_be_kept():
     with DataLoader(DATA, LABELS, 4, 16) as loader:
         list(islice(loader, 7))
         state = loader.state_dict()
@@ -117,7 +114,7 @@ def test_defect_11_the_position_can_be_kept():
         assert [batch["label"].tolist() for batch in islice(loader, 5)] == expected
 
 
-def test_defect_12_a_sampler_over_nothing_or_of_an_unknown_mode_is_refused():
+def test_a_sampler_over_nothing_or_of_an_unknown_mode_is_refused():
     for mode in (0, 1):
         with pytest.raises(ValueError):
             Sampler(0, 4, mode)

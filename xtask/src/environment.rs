@@ -30,6 +30,48 @@ pub fn prepare() -> Result<PathBuf, String> {
     Ok(python)
 }
 
+/// The interpreter that has the system's PyTorch, if it has.
+pub fn torch() -> Option<PathBuf> {
+    let python = root().join(".venv-torch/bin/python");
+    imports(&python, "torch, pytest").then_some(python)
+}
+
+/// Makes `.venv-torch`: the system's packages, PyTorch among them, and what its tests need. Without the system's
+/// PyTorch it says so, which is an error when everything must run.
+pub fn prepare_torch() -> Result<(), String> {
+    let system = PathBuf::from("/usr/bin/python3");
+    if !imports(&system, "torch") {
+        let tests = std::fs::read_to_string(root().join("python/tests/test_torch.py")).unwrap_or_default();
+        let tests = tests.lines().filter(|l| l.starts_with("def test_")).count();
+        let line = format!("skipped: needs the system's PyTorch, package python3-torch ({tests} tests)");
+        let required = std::env::var_os("TENSILO_REQUIRE").is_some_and(|v| !v.is_empty());
+        if required {
+            return Err(line);
+        }
+        println!("{line}");
+        return Ok(());
+    }
+    steps::call(command(
+        tool("uv"),
+        ["venv", "--quiet", "--allow-existing", "--system-site-packages", "--python", "/usr/bin/python3"]
+            .into_iter()
+            .chain([".venv-torch"]),
+    ))?;
+    let mut install = command(tool("uv"), ["pip", "install", "--quiet", "--require-hashes", "--python"]);
+    install.arg(root().join(".venv-torch/bin/python")).args(["-r", "python/requirements/torch.txt"]);
+    steps::call(install)
+}
+
+fn imports(python: &std::path::Path, modules: &str) -> bool {
+    Command::new(python)
+        .args(["-c", &format!("import {modules}")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
 /// Makes `.tools`: a virtual environment whose pip brings uv, which then does the rest.
 fn tools() -> Result<(), String> {
     let system = ["python3.11", "python3"]

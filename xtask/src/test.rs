@@ -47,6 +47,14 @@ fn python_package(steps: &mut Steps, python: &Path, prepared: impl Fn(Command) -
     let mut tests = prepared(command(python, ["-m", "pytest", "-p", "no:cacheprovider", "tests"]));
     tests.current_dir(root().join("python"));
     steps.run("python: tests", tests);
+    steps.measure("python: PyTorch", |_| environment::prepare_torch().map(|_| ()));
+    if let Some(torch) = environment::torch() {
+        let mut tests =
+            prepared(command(torch, ["-m", "pytest", "-p", "no:cacheprovider", "tests/test_torch.py"]));
+        // Without what only the other environment has.
+        tests.arg("--noconftest").current_dir(root().join("python")).env("PYTHONPATH", root().join("python"));
+        steps.run("python: tests with PyTorch", tests);
+    }
     let mut stubs = prepared(command(python, ["-m", "mypy.stubtest", "tensilo"]));
     // Not in python/: there the package's sources would shadow the installed package.
     stubs.current_dir(target());

@@ -1,0 +1,134 @@
+//! The loader beside PyTorch's, Grain's and loaderx's, in one Python process that holds them all; and the sampler
+//! beside NumPy's `randint`. What the contestants do is in `python/loader.py`.
+
+use crate::report::Report;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+const ROUNDS: usize = 5;
+const BATCH: u64 = 256;
+/// Name, bytes of a record and its label, batches of a turn: as in `python/loader.py`.
+const SIZES: [(&str, u64, u64); 2] = [("784 B", 784 + 8, 400), ("150,528 B", 150_528 + 8, 24)];
+
+/// A Python process that answers expressions.
+struct Session {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Session {
+    fn start(folder: &Path) -> Result<Self, String> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut child = Command::new(interpreter())
+            .arg(here.join("python/loader.py"))
+            .arg(folder)
+            .env("PYTHONPATH", here.join("../python"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("Python does not start: {e}"))?;
+        let to = child.stdin.take().ok_or("no pipe to Python")?;
+        let from = BufReader::new(child.stdout.take().ok_or("no pipe from Python")?);
+        Ok(Self { child, to, from })
+    }
+
+    /// The value of an expression, as JSON.
+    fn ask(&mut self, expression: &str) -> Result<String, String> {
+        let failed = |e: std::io::Error| format!("Python, at {expression}: {e}");
+        writeln!(self.to, "{expression}").map_err(failed)?;
+        let mut line = String::new();
+        self.from.read_line(&mut line).map_err(failed)?;
+        if line.is_empty() {
+            return Err(format!(
+                "Python ended at {expression}; is the package built (maturin develop --release)?"
+            ));
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    fn number(&mut self, expression: &str) -> Result<f64, String> {
+        let text = self.ask(expression)?;
+        text.parse().map_err(|e| format!("{expression}: {text}: {e}"))
+    }
+
+    /// A list of names, none of which has a quote.
+    fn names(&mut self, expression: &str) -> Result<Vec<String>, String> {
+        let text = self.ask(expression)?;
+        Ok(text.split('"').skip(1).step_by(2).map(str::to_owned).collect())
+    }
+
+    /// Seconds of all contestants, round after round.
+    fn rounds(
+        &mut self,
+        names: &[String],
+        expression: impl Fn(&str) -> String,
+    ) -> Result<Vec<(String, Vec<f64>)>, String> {
+        let mut times: Vec<(String, Vec<f64>)> = names.iter().map(|n| (n.clone(), Vec::new())).collect();
+        for _ in 0..ROUNDS {
+            for (name, seconds) in &mut times {
+                seconds.push(self.number(&expression(name))?);
+            }
+        }
+        Ok(times)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The environment that has PyTorch, else that of the tests.
+fn interpreter() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    match std::env::var_os("TENSILO_TORCH_PYTHON").filter(|v| !v.is_empty()) {
+        Some(python) => python.into(),
+        None if root.join(".venv-torch/bin/python").is_file() => root.join(".venv-torch/bin/python"),
+        None => root.join(".venv/bin/python"),
+    }
+}
+
+/// Runs all comparisons in a folder on the disk that holds the build.
+pub fn run() -> Result<Report, String> {
+    let mut report = Report::default();
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).map_err(|e| e.to_string())?;
+    let mut python = Session::start(folder.path())?;
+    for (kind, goal) in [("raw", 1.3), ("flate", 4.0)] {
+        for (size, bytes, batches) in SIZES {
+            let names = python.names(&format!("names({kind:?}, {size:?})"))?;
+            let times = python.rounds(&names, |name| format!("turn({kind:?}, {size:?}, {name:?})"))?;
+            python.ask(&format!("end({kind:?}, {size:?})"))?;
+            let case = format!("{kind}, {size}, {batches} batches");
+            report.record(&case, bytes * BATCH * batches, times);
+            let (ours, peers) = report.fastest(&case, "tensilo");
+            report.note(format!(
+                "goal: {case}: at least {goal} times the best peer; it is {:.2}",
+                peers / ours
+            ));
+        }
+    }
+    for (size, ..) in SIZES {
+        let seconds = python.number(&format!("first_batch({size:?})"))?;
+        report.note(format!("goal: first batch of {size} within 20 ms; it is {:.1} ms", seconds * 1e3));
+    }
+    let growth = python.ask("growth()")?;
+    report.note(format!("goal: resident memory flat over 10,000 batches; bytes before and after: {growth}"));
+    let names = python.names("samplers()")?;
+    let times = python.rounds(&names, |name| format!("sample({name:?})"))?;
+    report.record("record numbers, 1,000 times 8192", 8192 * 8 * 1000, times.clone());
+    let median = |name: &str| {
+        let mut seconds = times.iter().find(|(n, _)| n == name).map(|(_, t)| t.clone()).unwrap_or_default();
+        seconds.sort_by(f64::total_cmp);
+        seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    for name in ["tensilo, iid", "tensilo, sequential"] {
+        let ratio = median("numpy randint") / median(name);
+        report.note(format!("goal: {name}: at least 3.66 times NumPy's randint; it is {ratio:.2}"));
+    }
+    Ok(report)
+}
