@@ -13,7 +13,7 @@ use tensilo_testkit::{oracle, slow_pack};
 
 /// A family: what its files hold.
 #[derive(Debug, Clone)]
-struct Family {
+pub struct Family {
     shape: [u64; 4],
     /// Raw values, scan-major.
     raw: Vec<u16>,
@@ -33,7 +33,7 @@ fn noise(seed: u64, k: u64) -> u64 {
 }
 
 /// Families of a profile: counts of every width, excluded pixels constant only where they must be.
-fn families(profile: Profile) -> impl Strategy<Value = Family> {
+pub fn families(profile: Profile) -> impl Strategy<Value = Family> {
     let tile = u64::from(profile.tile());
     let most_bits = if profile == Profile::ExactUint8BitPacked { 8 } else { 16 };
     let sides = (1_u64..=4, 0_u32..=2, 1_u64..=7, 1_u64..=11);
@@ -76,7 +76,7 @@ fn families(profile: Profile) -> impl Strategy<Value = Family> {
 }
 
 /// Writes a master and its members; returns the master.
-fn write(family: &Family, folder: &Path) -> PathBuf {
+pub fn write(family: &Family, folder: &Path) -> PathBuf {
     let [scan_rows, scan_columns, r, c] = family.shape;
     let pixels = (r * c) as usize;
     let begin = |name: &str| {

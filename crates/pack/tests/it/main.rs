@@ -1,6 +1,7 @@
 //! Tests of packing against the ground-truth fixtures and against independent slow code.
 
 mod agreeing;
+mod bounds;
 mod exporting;
 mod fixtures;
 mod producing;
