@@ -10,7 +10,6 @@
 //! *master* the file that names them; a *tile* is some consecutive scans of one detector pixel; *excluded* pixels are
 //! the nonzero ones of the detector's mask; *raw* values are the source's, *working* values have exclusions cleared.
 
-pub mod container;
 pub mod digest;
 pub mod export;
 pub mod format;

@@ -3,13 +3,13 @@
 //! A pack counts as published only with a matching receipt. The check compares every field with what the pack itself
 //! says or what was recomputed from it; only `timing`, `completedUTC` and `destination` cannot be known from it.
 
-use crate::container::Container;
 use crate::digest::Sha256Sum;
 use crate::format::manifest;
 use crate::geometry::Cut;
 use crate::identity::{self, MaskOrigin};
 use crate::plan::{self, Sizes};
 use crate::profile::{FORMAT_SCHEMA, Flavour, Profile, RECEIPT_SCHEMA};
+use crate::read::Pack;
 use crate::source::calibration::Calibration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -208,7 +208,7 @@ impl Receipt {
 
     /// Compares the receipt with a pack, without decoding it: everything but hashes of values and of the file.
     /// Returns what differs.
-    pub fn differences(&self, pack: &Container) -> Vec<String> {
+    pub fn differences(&self, pack: &Pack) -> Vec<String> {
         let mut d = Differences(Vec::new());
         self.compare_fixed(pack, &mut d);
         self.compare_source(pack, &mut d);
@@ -235,7 +235,7 @@ impl Receipt {
         d.0
     }
 
-    fn compare_fixed(&self, pack: &Container, d: &mut Differences) {
+    fn compare_fixed(&self, pack: &Pack, d: &mut Differences) {
         let (index, manifest) = (pack.index(), pack.manifest());
         d.compare("schema", &*self.schema, RECEIPT_SCHEMA);
         d.compare("formatSchema", &*self.format_schema, FORMAT_SCHEMA);
@@ -271,7 +271,7 @@ impl Receipt {
         }
     }
 
-    fn compare_source(&self, pack: &Container, d: &mut Differences) {
+    fn compare_source(&self, pack: &Pack, d: &mut Differences) {
         let sum = |m: &ReceiptMember| m.sha256;
         let masters: Vec<Sha256Sum> =
             self.source_members.iter().filter(|m| m.role == "master").map(sum).collect();
@@ -294,7 +294,7 @@ impl Receipt {
         d.compare("workingLogicalSHA256", &self.working_logical_sha256, &pack.manifest().working_sha256);
     }
 
-    fn compare_mask(&self, pack: &Container, d: &mut Differences) {
+    fn compare_mask(&self, pack: &Pack, d: &mut Differences) {
         let (index, manifest) = (pack.index(), pack.manifest());
         d.compare("badPixelIndices", &self.bad_pixel_indices, &index.excluded);
         let values = manifest.excluded_values.clone().unwrap_or_default();
@@ -321,7 +321,7 @@ impl Receipt {
         }
     }
 
-    fn compare_shards(&self, pack: &Container, d: &mut Differences) {
+    fn compare_shards(&self, pack: &Pack, d: &mut Differences) {
         let index = pack.index();
         d.compare("number of shards", &self.shards.len(), &index.shards.len());
         for (k, (stated, record)) in self.shards.iter().zip(&index.shards).enumerate() {
@@ -340,7 +340,7 @@ impl Receipt {
         }
     }
 
-    fn compare_numbers(&self, pack: &Container, d: &mut Differences) -> Result<()> {
+    fn compare_numbers(&self, pack: &Pack, d: &mut Differences) -> Result<()> {
         let index = pack.index();
         let (pixels, cut) = (index.geometry.pixels(), index.cut);
         let stored = |k: usize| {

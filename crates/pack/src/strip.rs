@@ -2,8 +2,13 @@
 //!
 //! A strip is 32 scans of up to 64 neighbouring pixels, as rows. Packing transposes it eight by eight, so that one
 //! 64-bit word holds eight consecutive scans of one pixel, and squeezes the eight bytes to `w` bits each with three
-//! rounds of masks and shifts; four such words make a tile. Unpacking is the reverse. No value-dependent branch but
-//! the width. [`format::tile`](crate::format::tile) states the same rule plainly; tests compare the two.
+//! rounds of masks and shifts; four such words make a tile. Unpacking is the reverse. No value-dependent branch.
+//! [`format::tile`](crate::format::tile) states the same rule plainly; tests compare the two.
+//!
+//! Everything works on eight words side by side, one of each eight pixels, in plain arrays. The same code is compiled
+//! twice: for any processor, and for AVX2, where the arrays become vectors; which of the two runs is asked at run time.
+
+#![expect(unsafe_code, reason = "calling functions compiled for AVX2, after asking for it")]
 
 /// Pixels of a strip.
 pub(crate) const STRIP: usize = 64;
@@ -11,67 +16,123 @@ pub(crate) const STRIP: usize = 64;
 pub(crate) const TILE: usize = 32;
 /// Rows of a strip: 32 scans of 64 pixels.
 pub(crate) type Rows = [[u8; STRIP]; TILE];
+/// Bytes that packing may write, and unpacking may read, behind the last tile.
+pub(crate) const SLACK: usize = 8;
+
+/// A word of each of eight groups of eight pixels.
+type Lanes = [u64; 8];
 
 const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
 const PAIRS: u64 = 0x0000_ffff_0000_ffff;
+const FOURS: u64 = 0x0000_0000_ffff_ffff;
 
-/// Eight bytes below 2^w, squeezed to `w` bits each; the lowest byte first.
-#[inline]
-fn squeeze(x: u64, w: u32) -> u64 {
-    let x = (x & BYTES) | ((x & !BYTES) >> (8 - w));
-    let x = (x & PAIRS) | ((x & !PAIRS) >> (16 - 2 * w));
-    (x & 0xffff_ffff) | (x >> 32) << (4 * w)
+#[inline(always)]
+fn map2(a: &Lanes, b: &Lanes, f: impl Fn(u64, u64) -> u64) -> Lanes {
+    let mut out = [0; 8];
+    for i in 0..8 {
+        out[i] = f(a[i], b[i]);
+    }
+    out
 }
 
-/// Undoes [`squeeze`]; bits of `x` above 8w are ignored.
+/// Eight bytes below 2^w, squeezed to `w` bits each; the lowest byte first.
+#[inline(always)]
+fn squeeze_word(x: u64, w: u64) -> u64 {
+    let x = (x & BYTES) | ((x & !BYTES) >> ((8 - w) & 63));
+    let x = (x & PAIRS) | ((x & !PAIRS) >> ((16 - 2 * w) & 63));
+    (x & FOURS) | (x >> 32) << ((4 * w) & 63)
+}
+
+/// Undoes [`squeeze_word`]; bits of `x` above 8w are ignored.
+#[inline(always)]
+fn spread_word(x: u64, w: u64) -> u64 {
+    // The low bits of the word, of each half and of each quarter that are kept in each round.
+    let low = |bits: u64| (1_u64 << (bits & 63)) - 1;
+    let (four, two, one) = (low(4 * w), low(2 * w), low(w));
+    let two = two | two << 32;
+    let one = one | one << 16;
+    let one = one | one << 32;
+    let x = (x & four) | (x >> ((4 * w) & 63) & four) << 32;
+    let x = (x & two) | (x & !two) << ((16 - 2 * w) & 63);
+    (x & one) | (x & !one) << ((8 - w) & 63)
+}
+
+/// Widths of eight tiles of one pixel as nibbles, the first lowest.
 #[inline]
-fn spread(x: u64, w: u32) -> u64 {
-    let four = (1_u64 << (4 * w)) - 1;
-    let x = (x & four) | (x >> (4 * w) & four) << 32;
-    let two = ((1_u64 << (2 * w)) - 1) * 0x0000_0001_0000_0001;
-    let x = (x & two) | (x & !two) << (16 - 2 * w);
-    let one = ((1_u64 << w) - 1) * 0x0001_0001_0001_0001;
-    (x & one) | (x & !one) << (8 - w)
+pub(crate) fn nibbles(widths: [u8; 8]) -> u32 {
+    squeeze_word(u64::from_le_bytes(widths), 4) as u32
+}
+
+/// Transposes eight rows of eight bytes, in all lanes.
+#[inline(always)]
+fn transpose_lanes(mut r: [Lanes; 8]) -> [Lanes; 8] {
+    macro_rules! swap {
+        ($distance:literal, $shift:literal, $mask:expr) => {
+            for i in 0..8 {
+                if i & $distance == 0 {
+                    let moved = map2(&r[i], &r[i + $distance], |a, b| ((a >> $shift) ^ b) & $mask);
+                    r[i] = map2(&r[i], &moved, |a, m| a ^ m << $shift);
+                    r[i + $distance] = map2(&r[i + $distance], &moved, |b, m| b ^ m);
+                }
+            }
+        };
+    }
+    swap!(4, 32, FOURS);
+    swap!(2, 16, PAIRS);
+    swap!(1, 8, BYTES);
+    r
 }
 
 /// Transposes eight rows of eight bytes.
 #[inline]
-fn transpose(mut r: [u64; 8]) -> [u64; 8] {
+pub(crate) fn transpose(mut r: [u64; 8]) -> [u64; 8] {
     let mut swap = |distance: usize, shift: u32, mask: u64| {
         for i in 0..8 {
             if i & distance == 0 {
-                let (a, b) = (r[i], r[i + distance]);
-                let moved = ((a >> shift) ^ b) & mask;
-                r[i] = a ^ moved << shift;
-                r[i + distance] = b ^ moved;
+                let moved = ((r[i] >> shift) ^ r[i + distance]) & mask;
+                r[i] ^= moved << shift;
+                r[i + distance] ^= moved;
             }
         }
     };
-    swap(4, 32, 0x0000_0000_ffff_ffff);
+    swap(4, 32, FOURS);
     swap(2, 16, PAIRS);
     swap(1, 8, BYTES);
     r
 }
 
-#[inline]
-fn word(row: &[u8; STRIP], at: usize) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&row[at..at + 8]);
-    u64::from_le_bytes(bytes)
+#[inline(always)]
+fn lanes(row: &[u8; STRIP]) -> Lanes {
+    let (words, _) = row.as_chunks::<8>();
+    let mut out = [0; 8];
+    for (to, bytes) in out.iter_mut().zip(words) {
+        *to = u64::from_le_bytes(*bytes);
+    }
+    out
 }
 
 /// Narrows a strip of raw frames of `pixels` values each; also returns the bits that any value of a pixel has.
 /// Values above 255 lose their upper bits: look at the returned bits first.
 #[inline]
 pub(crate) fn narrow(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, [u16; STRIP]) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2() {
+        // SAFETY: AVX2 was just detected.
+        return unsafe { x86::narrow(raw, pixels, at, n) };
+    }
+    narrow_any(raw, pixels, at, n)
+}
+
+#[inline(always)]
+fn narrow_any(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, [u16; STRIP]) {
     let mut rows = [[0; STRIP]; TILE];
     let mut bits = [0; STRIP];
     for (row, frame) in rows.iter_mut().zip(raw.chunks_exact(pixels)) {
         let values = &frame[at..at + n];
         if let Ok(values) = <&[u16; STRIP]>::try_from(values) {
-            for ((to, all), v) in row.iter_mut().zip(&mut bits).zip(values) {
-                *to = *v as u8;
-                *all |= *v;
+            for i in 0..STRIP {
+                row[i] = values[i] as u8;
+                bits[i] |= values[i];
             }
         } else {
             for ((to, all), v) in row.iter_mut().zip(&mut bits).zip(values) {
@@ -83,78 +144,145 @@ pub(crate) fn narrow(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, 
     (rows, bits)
 }
 
-/// Packs the first `widths.len()` pixels of a strip into `out`, tile behind tile; returns the bytes written.
+/// Packs the first `widths.len()` pixels of a strip (at most 64, of 0 to 8 bits) into `out`, tile behind tile; returns
+/// the bytes written.
 ///
-/// `out` has room for eight bytes more than that.
+/// # Panics
+/// When `out` has not room for [`SLACK`] bytes more than that.
 #[inline]
 pub(crate) fn pack(rows: &Rows, widths: &[u8], out: &mut [u8]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if avx2() {
+        // SAFETY: AVX2 was just detected.
+        return unsafe { x86::pack(rows, widths, out) };
+    }
+    pack_any(rows, widths, out)
+}
+
+#[inline(always)]
+fn pack_any(rows: &Rows, widths: &[u8], out: &mut [u8]) -> usize {
+    let mut of_pixel = [0_u8; STRIP];
+    for (to, w) in of_pixel.iter_mut().zip(widths) {
+        *to = (*w).min(8);
+    }
+    // Pixel 8b + j is lane b of word j.
+    let of_lane = transpose_bytes(&of_pixel);
+    let mut squeezed = [[[0; 8]; 8]; 4];
+    for (group, words) in squeezed.iter_mut().enumerate() {
+        let mut eight = [[0; 8]; 8];
+        for (to, row) in eight.iter_mut().zip(&rows[8 * group..8 * group + 8]) {
+            *to = lanes(row);
+        }
+        let columns = transpose_lanes(eight);
+        for ((to, column), w) in words.iter_mut().zip(&columns).zip(&of_lane) {
+            *to = map2(column, w, squeeze_word);
+        }
+    }
     let mut to = 0;
-    for (block, widths) in widths.chunks(8).enumerate() {
-        if widths.iter().all(|w| *w == 0) {
-            continue;
+    for (p, w) in of_pixel[..widths.len().min(STRIP)].iter().enumerate() {
+        let w = usize::from(*w);
+        let tile = &mut out[to..to + 4 * w + SLACK];
+        for (g, words) in squeezed.iter().enumerate() {
+            tile[g * w..g * w + 8].copy_from_slice(&words[p % 8][p / 8].to_le_bytes());
         }
-        let mut columns = [[0; 8]; 4];
-        for (group, column) in columns.iter_mut().enumerate() {
-            let mut eight = [0; 8];
-            for (e, row) in eight.iter_mut().zip(&rows[8 * group..8 * group + 8]) {
-                *e = word(row, 8 * block);
-            }
-            *column = transpose(eight);
-        }
-        for (j, w) in widths.iter().enumerate() {
-            let w = *w;
-            if w == 0 {
-                continue;
-            }
-            for column in &columns {
-                out[to..to + 8].copy_from_slice(&squeeze(column[j], w.into()).to_le_bytes());
-                to += usize::from(w);
-            }
-        }
+        to += 4 * w;
     }
     to
 }
 
-/// Unpacks one pixel's tile of `w` words: four words of eight scans each.
-#[inline]
-fn unpack_tile(words: &[u32], w: u32) -> [u64; 4] {
-    // Eight scans take w bytes; they begin at byte g * w, in the middle of a word perhaps.
-    let word = |i: usize| u64::from(words.get(i).copied().unwrap_or(0));
-    [0, 1, 2, 3].map(|g| {
-        let (at, shift) = (g * w as usize / 4, 8 * (g as u32 * w % 4));
-        let low = word(at) | word(at + 1) << 32;
-        let high = word(at + 2);
-        spread(low >> shift | (high << 1) << (63 - shift), w)
-    })
+/// `out[j][b]` is byte `8b + j`.
+#[inline(always)]
+fn transpose_bytes(of_pixel: &[u8; STRIP]) -> [Lanes; 8] {
+    let words = lanes(of_pixel);
+    let mut out = [[0; 8]; 8];
+    for (j, lane) in out.iter_mut().enumerate() {
+        *lane = map2(&words, &words, |word, _| (word >> (8 * j)) & 0xff);
+    }
+    out
 }
 
-/// Unpacks the tiles of up to 64 pixels into rows; `tile` gives a pixel's words and width (0 to 8).
+/// Unpacks the tiles of up to 64 pixels into rows. Tile `p` has width `widths[p]` (0 to 8) and begins at byte
+/// `starts[p]` of `packed`; what lies behind the end of `packed` counts as 0.
 #[inline]
-pub(crate) fn unpack<'a>(n: usize, mut tile: impl FnMut(usize) -> (&'a [u32], u32)) -> Rows {
+pub(crate) fn unpack(packed: &[u8], starts: &[usize], widths: &[u8]) -> Rows {
+    #[cfg(target_arch = "x86_64")]
+    if avx2() {
+        // SAFETY: AVX2 was just detected.
+        return unsafe { x86::unpack(packed, starts, widths) };
+    }
+    unpack_any(packed, starts, widths)
+}
+
+#[inline(always)]
+fn unpack_any(packed: &[u8], starts: &[usize], widths: &[u8]) -> Rows {
+    let mut of_pixel = [0_u8; STRIP];
+    for (to, w) in of_pixel.iter_mut().zip(widths) {
+        *to = (*w).min(8);
+    }
+    let mut squeezed = [[[0_u64; 8]; 8]; 4];
+    for (p, (start, w)) in starts.iter().zip(&of_pixel).enumerate() {
+        let w = usize::from(*w);
+        for (g, words) in squeezed.iter_mut().enumerate() {
+            words[p % 8][p / 8] = load(packed, *start + g * w);
+        }
+    }
+    let of_lane = transpose_bytes(&of_pixel);
     let mut rows = [[0; STRIP]; TILE];
-    for block in 0..n.div_ceil(8) {
-        let mut columns = [[0; 8]; 4];
-        let mut any = false;
-        for j in 0..8.min(n - 8 * block) {
-            let (words, w) = tile(8 * block + j);
-            if w == 0 {
-                continue;
-            }
-            any = true;
-            for (column, eight) in columns.iter_mut().zip(unpack_tile(words, w)) {
-                column[j] = eight;
-            }
+    for (group, words) in squeezed.iter().enumerate() {
+        let mut columns = [[0; 8]; 8];
+        for ((to, words), w) in columns.iter_mut().zip(words).zip(&of_lane) {
+            *to = map2(words, w, spread_word);
         }
-        if !any {
-            continue;
-        }
-        for (group, column) in columns.into_iter().enumerate() {
-            for (row, eight) in rows[8 * group..8 * group + 8].iter_mut().zip(transpose(column)) {
-                row[8 * block..8 * block + 8].copy_from_slice(&eight.to_le_bytes());
+        let eight = transpose_lanes(columns);
+        for (row, words) in rows[8 * group..8 * group + 8].iter_mut().zip(&eight) {
+            for (to, word) in row.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *to = word.to_le_bytes();
             }
         }
     }
     rows
+}
+
+/// Eight bytes; what is not there counts as 0.
+#[inline(always)]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).and_then(|b| b.first_chunk::<8>()) {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => {
+            let mut eight = [0; 8];
+            let rest = bytes.get(at..).unwrap_or_default();
+            eight[..rest.len()].copy_from_slice(rest);
+            u64::from_le_bytes(eight)
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2")
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! The same functions, compiled for AVX2. All of it is safe code but for the right to run it.
+
+    use super::{Rows, STRIP, narrow_any, pack_any, unpack_any};
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    pub(super) fn narrow(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, [u16; STRIP]) {
+        narrow_any(raw, pixels, at, n)
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    pub(super) fn pack(rows: &Rows, widths: &[u8], out: &mut [u8]) -> usize {
+        pack_any(rows, widths, out)
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    pub(super) fn unpack(packed: &[u8], starts: &[usize], widths: &[u8]) -> Rows {
+        unpack_any(packed, starts, widths)
+    }
 }
 
 #[cfg(test)]
@@ -197,12 +325,18 @@ mod tests {
                 assert_eq!(&out[..written], expected_bytes);
                 let mut starts = vec![0];
                 for w in &widths {
-                    starts.push(starts.last().unwrap() + *w as usize);
+                    starts.push(starts.last().unwrap() + 4 * usize::from(*w));
                 }
-                let back = unpack(n, |p| (&expected[starts[p]..starts[p + 1]], widths[p].into()));
+                let back = unpack(&expected_bytes, &starts[..n], &widths);
                 for s in 0..TILE {
                     assert_eq!(back[s][..n], rows[s][..n]);
                 }
+                // The code for any processor does the same.
+                assert_eq!(narrow_any(&raw, pixels, at, n), (rows, bits));
+                let mut again = vec![0xaa; 32 * n + 8];
+                assert_eq!(pack_any(&rows, &widths, &mut again), written);
+                assert_eq!(again[..written], out[..written]);
+                assert_eq!(unpack_any(&expected_bytes, &starts[..n], &widths), back);
             }
         }
     }
@@ -216,13 +350,25 @@ mod tests {
             for i in 0..8 {
                 let v = (x >> (8 * i)) & ((1 << w) - 1);
                 low |= v << (8 * i);
-                packed |= v << (u64::from(w) * i);
+                packed |= v << (w * i);
             }
-            assert_eq!(squeeze(low, w), packed, "{w}");
-            assert_eq!(spread(packed, w), low, "{w}");
+            assert_eq!(squeeze_word(low, w), packed, "{w}");
+            assert_eq!(spread_word(packed, w), low, "{w}");
             if w < 8 {
-                assert_eq!(spread(packed | !0 << (8 * w), w), low, "{w}: bits above are ignored");
+                let above = packed | !0 << (8 * w);
+                assert_eq!(spread_word(above, w), low, "{w}: bits above are ignored");
             }
+        }
+        assert_eq!((squeeze_word(0, 0), spread_word(!0, 0)), (0, 0));
+        assert_eq!(nibbles([1, 2, 3, 4, 5, 6, 7, 8]), 0x8765_4321);
+    }
+
+    #[test]
+    fn bytes_transpose_to_where_row_and_column_say() {
+        let rows: [u64; 8] =
+            std::array::from_fn(|r| u64::from_le_bytes(std::array::from_fn(|c| (8 * r + c) as u8)));
+        for (c, column) in transpose(rows).into_iter().enumerate() {
+            assert_eq!(column.to_le_bytes(), std::array::from_fn(|r| (8 * r + c) as u8));
         }
     }
 }

@@ -7,17 +7,17 @@
 //!
 //! Damage is the answer, not an error: it is listed as [`Finding`]s. An error means that nothing could be examined.
 
-use crate::container::{Container, Shard};
 use crate::digest::Sha256Sum;
 use crate::le;
 use crate::ordered::{self, Ordered, Schedule};
 use crate::profile::Flavour;
+use crate::read::{Pack, ReadOptions, Shard};
 use crate::receipt::{Proven, Receipt};
 use crate::receipt_path;
 use crate::sha_pair::{Sha256Stream, update_pair};
 use crate::source::inspect::Role;
 use crate::source::{authentication, catalog, family};
-use crate::unpack::{self, Excluded, UNIT, units_per_tile};
+use crate::unpack::{self, Excluded, UNIT};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -116,24 +116,30 @@ impl Verification {
 ///
 /// # Errors
 /// `NotFound` or `Io` when pack or source cannot be examined, `Limit`, the monitor's. Damage is no error.
-pub fn verify(pack: &Path, options: &VerifyOptions, monitor: &dyn Monitor) -> Result<Verification> {
+pub fn verify(path: &Path, options: &VerifyOptions, monitor: &dyn Monitor) -> Result<Verification> {
     let mut v = Verification::default();
     // A pack that is not there, or may not be read, cannot be examined.
-    let source = Arc::new(FileSource::open(pack)?);
-    let container = match Container::from_source(source, options.limits.clone()) {
-        Ok(container) => container,
+    let source = Arc::new(FileSource::open(path)?);
+    let read = ReadOptions {
+        limits: options.limits.clone(),
+        threads: options.threads,
+        // Every shard is read once.
+        cached_bytes: 0,
+    };
+    let pack = match Pack::from_source(source, read) {
+        Ok(pack) => pack,
         Err(e) => return damage("pack", e, v),
     };
-    v.shape = Some(container.index().geometry.shape());
-    v.flavour = Some(container.index().flavour);
-    let receipt = read_receipt(pack, &container, options, &mut v)?;
-    let proven = match decode_all(&container, receipt.is_some(), options.threads, monitor) {
+    v.shape = Some(pack.index().geometry.shape());
+    v.flavour = Some(pack.index().flavour);
+    let receipt = read_receipt(path, &pack, options, &mut v)?;
+    let proven = match decode_all(&pack, receipt.is_some(), options.threads, monitor) {
         Ok(proven) => proven,
         Err(e) => return damage("values", e, v),
     };
     v.raw_sha256 = proven.raw_sha256;
     v.working_sha256 = Some(proven.working_sha256);
-    compare_values(&container, &proven, &mut v);
+    compare_values(&pack, &proven, &mut v);
     if let Some(receipt) = &receipt {
         v.output_sha256 = Some(proven.output_sha256);
         v.receipt_checked = true;
@@ -142,7 +148,7 @@ pub fn verify(pack: &Path, options: &VerifyOptions, monitor: &dyn Monitor) -> Re
         }
     }
     if let Some(source) = &options.source {
-        check_source(source, &container, receipt.as_ref(), options, monitor, &mut v)?;
+        check_source(source, &pack, receipt.as_ref(), options, monitor, &mut v)?;
         v.source_checked = true;
     }
     Ok(v)
@@ -161,18 +167,18 @@ fn damage(subject: &'static str, e: Error, mut v: Verification) -> Result<Verifi
 }
 
 fn read_receipt(
-    pack: &Path,
-    container: &Container,
+    path: &Path,
+    pack: &Pack,
     options: &VerifyOptions,
     v: &mut Verification,
 ) -> Result<Option<Receipt>> {
     if !options.receipt {
         return Ok(None);
     }
-    let path = options.receipt_path.clone().unwrap_or_else(|| receipt_path(pack));
+    let path = options.receipt_path.clone().unwrap_or_else(|| receipt_path(path));
     match Receipt::read(&path) {
         Ok(receipt) => {
-            for difference in receipt.differences(container) {
+            for difference in receipt.differences(pack) {
                 v.find("receipt", difference);
             }
             Ok(Some(receipt))
@@ -186,8 +192,8 @@ fn read_receipt(
     }
 }
 
-fn compare_values(container: &Container, proven: &Proven, v: &mut Verification) {
-    let manifest = container.manifest();
+fn compare_values(pack: &Pack, proven: &Proven, v: &mut Verification) {
+    let manifest = pack.manifest();
     if proven.working_sha256 != manifest.working_sha256 {
         v.find(
             "values",
@@ -214,7 +220,7 @@ fn compare_values(container: &Container, proven: &Proven, v: &mut Verification) 
 /// Hashes the source's files again and compares members and identity.
 fn check_source(
     source: &Path,
-    container: &Container,
+    pack: &Pack,
     receipt: Option<&Receipt>,
     options: &VerifyOptions,
     monitor: &dyn Monitor,
@@ -226,11 +232,8 @@ fn check_source(
     let sums = |role| members.iter().filter(move |(m, _)| m.role == role).map(|(m, _)| m.sha256);
     let data: Vec<Sha256Sum> = sums(Role::Data).collect();
     let identity = crate::identity::source_identity(sums(Role::Master).next().as_ref(), &data);
-    if identity != container.index().source_identity {
-        v.find(
-            "source",
-            format!("its identity is {identity}, the pack's {}", container.index().source_identity),
-        );
+    if identity != pack.index().source_identity {
+        v.find("source", format!("its identity is {identity}, the pack's {}", pack.index().source_identity));
     }
     let Some(receipt) = receipt else { return Ok(()) };
     if receipt.source_members.len() != members.len() {
@@ -264,18 +267,18 @@ fn check_source(
 
 /// Decodes every value, in order, on several threads.
 pub(crate) fn decode_all(
-    container: &Container,
+    pack: &Pack,
     hash_file: bool,
     threads: Threads,
     monitor: &dyn Monitor,
 ) -> Result<Proven> {
-    let index = container.index();
+    let index = pack.index();
     let pixels = index.geometry.pixels();
     let items_per_group = index.cut.scans_per_shard as usize / UNIT;
-    let excluded = unpack::raw_values(container).ok();
-    let source_is_u8 = container.manifest().get("source_dtype") == Some(&"uint8".into());
+    let excluded = unpack::raw_values(pack).ok();
+    let source_is_u8 = pack.manifest().get("source_dtype") == Some(&"uint8".into());
     let work = Decode {
-        container,
+        pack,
         excluded,
         source_is_u8,
         loaded: [RwLock::new(None), RwLock::new(None)],
@@ -285,8 +288,8 @@ pub(crate) fn decode_all(
             working: Sha256Stream::new(),
             file: Sha256Stream::new(),
             at: 0,
-            end: if hash_file { container.file_bytes() } else { 0 },
-            quota: container.file_bytes().div_ceil((items_per_group * index.shards.len()) as u64),
+            end: if hash_file { pack.file_bytes() } else { 0 },
+            quota: pack.file_bytes().div_ceil((items_per_group * index.shards.len()) as u64),
             buffer: vec![0; 64 << 10],
         }),
     };
@@ -295,7 +298,7 @@ pub(crate) fn decode_all(
     let narrow = index.flavour == Flavour::BitPacked8;
     let slot_bytes = unit_bytes + if narrow { unit_bytes / 2 } else { unit_bytes };
     let slots = workers + 1;
-    let _charge = container.budget().bytes(slots as u64 * slot_bytes, "frames being decoded")?;
+    let _charge = pack.budget().bytes(slots as u64 * slot_bytes, "frames being decoded")?;
     let count = UNIT * pixels as usize;
     let slots = (0..slots)
         .map(|_| Frames {
@@ -318,7 +321,7 @@ pub(crate) fn decode_all(
     let mut hashes = work.hashes.into_inner().unwrap_or_else(PoisonError::into_inner);
     while hashes.at < hashes.end {
         let step = hashes.end - hashes.at;
-        hashes.hash_file(container, step.min(4 << 20), None)?;
+        hashes.hash_file(pack, step.min(4 << 20), None)?;
         monitor.poll(&Progress { stage: "hashing pack", done: hashes.at, total: hashes.end })?;
     }
     Ok(Proven {
@@ -349,12 +352,12 @@ struct Hashes {
 
 impl Hashes {
     /// Hashes the next bytes of the file, together with raw bytes.
-    fn hash_file(&mut self, container: &Container, bytes: u64, raw: Option<&[u8]>) -> Result<()> {
+    fn hash_file(&mut self, pack: &Pack, bytes: u64, raw: Option<&[u8]>) -> Result<()> {
         let mut raw = raw.unwrap_or_default();
         let end = self.end.min(self.at + bytes);
         while self.at < end {
             let n = (end - self.at).min(self.buffer.len() as u64) as usize;
-            container.source().read_at(self.at, &mut self.buffer[..n])?;
+            pack.source().read_at(self.at, &mut self.buffer[..n])?;
             let (now, later) = raw.split_at(raw.len().min(n));
             update_pair(&mut self.file, &self.buffer[..n], &mut self.raw, now);
             raw = later;
@@ -366,7 +369,7 @@ impl Hashes {
 }
 
 struct Decode<'a> {
-    container: &'a Container,
+    pack: &'a Pack,
     /// How raw values are restored, if they can be.
     excluded: Option<Excluded<'a>>,
     source_is_u8: bool,
@@ -378,7 +381,7 @@ struct Decode<'a> {
 
 impl Decode<'_> {
     fn per_group(&self) -> usize {
-        self.container.index().cut.scans_per_shard as usize / UNIT
+        self.pack.index().cut.scans_per_shard as usize / UNIT
     }
 
     fn shard(&self, group: usize) -> Result<Arc<Shard>> {
@@ -394,27 +397,28 @@ impl Ordered for Decode<'_> {
     fn scratch(&self) {}
 
     fn begin(&self, _: &mut (), group: usize) -> Result<()> {
-        let shard = self.container.shard(group)?;
+        let shard = self.pack.passing_shard(group)?;
         let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        shards.push((shard.sums().header, shard.map().widest()));
-        *self.loaded[group % 2].write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shard));
+        shards.push((shard.header_sha256(), shard.tiles().widest()));
+        *self.loaded[group % 2].write().unwrap_or_else(PoisonError::into_inner) = Some(shard);
         Ok(())
     }
 
     fn prepare(&self, _: &mut (), item: usize, frames: &mut Frames) -> Result<()> {
-        let index = self.container.index();
+        let index = self.pack.index();
         let pixels = index.geometry.pixels() as usize;
         let (shard, unit) = (self.shard(item / self.per_group())?, item % self.per_group());
-        debug_assert!(unit < shard.map().tiles() * units_per_tile(index.flavour));
         if index.flavour == Flavour::BitPacked8 {
-            unpack::working_u8(&shard, unit, pixels, &mut frames.working8);
-            if let Some(Excluded::Raw(values)) = self.excluded {
-                unpack::raw_from_u8(&frames.working8, pixels, &index.excluded, values, &mut frames.raw);
-            }
+            let excluded = match self.excluded {
+                Some(Excluded::Raw(values)) => Some((&index.excluded[..], values)),
+                _ => None,
+            };
+            let (working, raw) = (&mut frames.working8, &mut frames.raw);
+            unpack::frames_u8(&shard, unit, pixels, excluded, working, raw);
             return Ok(());
         }
         let raw = self.excluded.unwrap_or(Excluded::Zero);
-        unpack::frames_u16(self.container, &shard, unit, raw, &mut frames.raw);
+        unpack::frames_u16(self.pack, &shard, unit, raw, &mut frames.raw);
         frames.working16.copy_from_slice(&frames.raw);
         for frame in frames.working16.chunks_exact_mut(pixels) {
             index.excluded.iter().for_each(|p| frame[*p as usize] = 0);
@@ -442,7 +446,7 @@ impl Ordered for Decode<'_> {
         let (now, later) = raw.split_at(working.len().min(raw.len()));
         update_pair(&mut h.raw, now, &mut h.working, working);
         let quota = h.quota;
-        h.hash_file(self.container, quota, Some(later))
+        h.hash_file(self.pack, quota, Some(later))
     }
 
     fn end(&self, group: usize, _: &mut dyn ordered::Help) -> Result<()> {

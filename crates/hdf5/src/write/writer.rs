@@ -305,6 +305,14 @@ impl<'f> FileWriter<'f> {
         Ok(element)
     }
 
+    /// Hands to the disk what was joined from small writes, so that it can be read back; nothing becomes durable by it.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
     /// Writes bytes of the user block.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 
 use crate::geometry::Cut;
 use crate::profile::Flavour;
+use crate::strip;
 use tensilo_core::{Error, Result};
 
 /// Most payload words of a shard.
@@ -27,7 +28,29 @@ pub struct TileMap {
     widths: Vec<u8>,
     /// First payload word of each pixel.
     bases: Vec<u32>,
+    /// Sums of each pixel's widths before every eighth tile.
+    sums: Vec<u32>,
     words: u64,
+}
+
+/// Bytes that the map of a shard holds.
+pub(crate) fn map_bytes(pixels: u64, tiles: u64) -> u64 {
+    pixels.saturating_mul(tiles + 4 * tiles.div_ceil(EIGHT as u64) + 4)
+}
+
+/// Tiles between two sums.
+const EIGHT: usize = 8;
+
+fn sums(widths: &[u8], tiles: usize) -> Vec<u32> {
+    let mut sums = Vec::with_capacity(widths.len() / tiles.max(1) * tiles.div_ceil(EIGHT));
+    for of_pixel in widths.chunks_exact(tiles.max(1)) {
+        let mut sum = 0;
+        for eight in of_pixel.chunks(EIGHT) {
+            sums.push(sum);
+            sum += eight.iter().map(|w| u32::from(*w)).sum::<u32>();
+        }
+    }
+    sums
 }
 
 impl TileMap {
@@ -95,7 +118,8 @@ impl TileMap {
             covered += sum;
         }
         check_cover(covered, payload_words, covered.max(1))?;
-        Ok(Self { tiles, unit: 1, widths, bases, words: covered })
+        let sums = sums(&widths, tiles);
+        Ok(Self { tiles, unit: 1, widths, bases, sums, words: covered })
     }
 
     /// Checks the width bytes of an LZ4 shard against its decoded payload.
@@ -123,7 +147,8 @@ impl TileMap {
             }
         }
         check_cover(covered, payload_words, covered.max(1))?;
-        Ok(Self { tiles, unit, widths, bases, words: covered })
+        let sums = sums(&widths, tiles);
+        Ok(Self { tiles, unit, widths, bases, sums, words: covered })
     }
 
     /// Tiles of the shard.
@@ -144,7 +169,9 @@ impl TileMap {
     /// First payload word and width of a tile.
     pub fn tile(&self, pixel: usize, tile: usize) -> (u64, u32) {
         let widths = self.widths(pixel);
-        let before: u64 = widths[..tile].iter().map(|w| u64::from(*w)).sum();
+        let sum = self.sums[pixel * self.tiles.div_ceil(EIGHT) + tile / EIGHT];
+        let rest = &widths[tile / EIGHT * EIGHT..tile];
+        let before = u64::from(sum) + rest.iter().map(|w| u64::from(*w)).sum::<u64>();
         (self.base(pixel) + before * self.unit, u32::from(widths[tile]))
     }
 
@@ -200,14 +227,17 @@ impl HeaderBuilder {
         header.fill(0);
         header[0] = u32::try_from(self.next)
             .map_err(|_| Error::limit("the payload of a shard has 2^32 words or more"))?;
-        let (checkpoints, nibbles) = header.split_at_mut(self.checkpoints);
+        let (checkpoints, words) = header.split_at_mut(self.checkpoints);
         let mut sum = 0_u32;
-        for (tile, w) in widths.iter().enumerate() {
-            if tile > 0 && tile.is_multiple_of(32) {
+        for ((tile, eight), word) in (0..).step_by(8).zip(widths.chunks(8)).zip(words) {
+            if tile > 0_usize && tile.is_multiple_of(32) {
                 checkpoints[tile / 32] = sum;
             }
-            nibbles[tile / 8] |= u32::from((*w).min(15)) << (4 * (tile % 8));
-            sum += u32::from(*w);
+            let mut of_word = [0; 8];
+            of_word[..eight.len()].copy_from_slice(eight);
+            // 16 bits are nibble 15.
+            *word = strip::nibbles(of_word.map(|w| w.min(15)));
+            sum += of_word.iter().map(|w| u32::from(*w)).sum::<u32>();
         }
         self.next += u64::from(sum);
         Ok(u64::from(sum))

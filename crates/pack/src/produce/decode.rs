@@ -50,9 +50,9 @@ impl Frames {
     }
 
     /// The file that holds a frame, and the frame's number in it.
-    pub fn member_of(&self, frame: u64) -> (&Path, u64) {
-        let m = self.member(frame);
-        (&self.members[m].path, frame - self.firsts[m])
+    pub fn member_of(&self, frame: u64) -> Option<(&Path, u64)> {
+        let m = self.firsts.partition_point(|first| *first <= frame).checked_sub(1)?;
+        Some((&self.members[m].path, frame - self.firsts[m]))
     }
 
     fn member(&self, frame: u64) -> usize {

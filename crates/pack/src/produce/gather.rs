@@ -6,6 +6,7 @@
 use super::kernel::Kernel;
 use crate::format::header::HeaderBuilder;
 use crate::geometry::Cut;
+use crate::strip;
 use tensilo_core::Result;
 
 /// Bytes behind each staged piece that a fixed-length copy may read.
@@ -117,18 +118,34 @@ fn copy_tiles<const MOST: usize>(pieces: &[&[u8]], widths: &[u8], bytes_per_bit:
     }
 }
 
-/// Widths of some pixels, from tile-major to pixel-major.
+/// Widths of some pixels, from tile-major to pixel-major; eight tiles of eight pixels at a time.
 pub(crate) fn pixel_major<'t>(
     tiles: impl ExactSizeIterator<Item = &'t [u8]>,
     pixels: usize,
     out: &mut Vec<u8>,
 ) {
+    let tiles: Vec<&[u8]> = tiles.collect();
     let count = tiles.len();
     out.clear();
     out.resize(pixels * count, 0);
-    for (t, tile) in tiles.enumerate() {
-        for (to, w) in out[t..].iter_mut().step_by(count).zip(tile) {
-            *to = *w;
+    for (first, eight) in (0..).step_by(8).zip(tiles.chunks(8)) {
+        let whole = if eight.len() == 8 { pixels / 8 * 8 } else { 0 };
+        for p in (0..whole).step_by(8) {
+            let mut square = [0; 8];
+            for (row, tile) in square.iter_mut().zip(eight) {
+                let mut bytes = [0; 8];
+                bytes.copy_from_slice(&tile[p..p + 8]);
+                *row = u64::from_le_bytes(bytes);
+            }
+            for (k, column) in strip::transpose(square).into_iter().enumerate() {
+                let at: usize = (p + k) * count + first;
+                out[at..at + 8].copy_from_slice(&column.to_le_bytes());
+            }
+        }
+        for p in whole..pixels {
+            for (k, tile) in eight.iter().enumerate() {
+                out[p * count + first + k] = tile[p];
+            }
         }
     }
 }

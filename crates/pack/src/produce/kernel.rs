@@ -153,7 +153,8 @@ impl Kernel<'_> {
                 let value = frame[pixel];
                 let (row, column) = (pixel / self.columns, pixel % self.columns);
                 let place = format!("detector pixel {pixel} (row {row}, column {column}), scan {scan}");
-                let (path, local) = self.frames.member_of(scan);
+                let found = self.frames.member_of(scan);
+                let local = found.map_or(scan, |(_, local)| local);
                 let e = match excluded {
                     Some(constant) if value != constant => Error::unsupported(format!(
                         "excluded {place}, is not constant: value {value} in frame {local}, {constant} in scan 0"
@@ -165,7 +166,10 @@ impl Kernel<'_> {
                     .hint("use the profile exact-uint16-lz4"),
                     _ => continue,
                 };
-                return e.in_file(path);
+                return match found {
+                    Some((path, _)) => e.in_file(path),
+                    None => e,
+                };
             }
         }
         Error::invalid("a strip failed and no value in it is at fault")

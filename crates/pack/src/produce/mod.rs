@@ -3,12 +3,14 @@
 
 mod decode;
 mod gather;
+mod hashes;
 mod kernel;
+#[doc(hidden)]
+pub mod parts;
 mod passes;
 mod publish;
 mod shards;
 
-use crate::digest::Sha256Sum;
 use crate::leftovers;
 use crate::plan::Plan;
 use crate::profile::Profile;
@@ -19,14 +21,15 @@ use crate::source::prepare::{self, IndexFolder, Prepared};
 use crate::writer::exists;
 use crate::{USER_BLOCK, receipt_path};
 use decode::Frames;
+use hashes::Hashes;
 use kernel::Kernel;
-use passes::{Hashes, Pass};
+use passes::Pass;
 use publish::Found;
 use shards::Shards;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tensilo_core::io::{Disk, Fingerprint, Staged, SystemDisk};
+use tensilo_core::io::{Disk, DiskFile, Fingerprint, Staged, SystemDisk};
 use tensilo_core::threads::Threads;
 use tensilo_core::{Budget, Error, Limits, Monitor, Progress, Result};
 use tensilo_hdf5::write::{FileWriter, WriteOptions};
@@ -92,7 +95,7 @@ pub fn produce(
     let staged = Staged::create(options.disk.clone(), &plan.destination)?;
     let mut writer = FileWriter::over(staged.file(), WriteOptions::default().user_block(USER_BLOCK))?;
     writer.create_group("/quantem_gpu/shards")?;
-    let found = pack_all(inspection, plan, prepared, &mut writer, &account, monitor)?;
+    let found = pack_all(inspection, plan, prepared, (staged.file(), &mut writer), &account, monitor)?;
     let packed = Instant::now();
     writer.finish()?;
     staged.write_at(0, &publish::user_block(inspection, &found)?)?;
@@ -187,7 +190,7 @@ fn pack_all(
     inspection: &Inspection,
     plan: &Plan,
     prepared: Vec<Prepared>,
-    writer: &mut FileWriter<'_>,
+    (file, writer): (&dyn DiskFile, &mut FileWriter<'_>),
     account: &Budget,
     monitor: &dyn Monitor,
 ) -> Result<Found> {
@@ -210,6 +213,8 @@ fn pack_all(
         ring: room.ring,
         account,
         hashes: Mutex::new(Hashes::default()),
+        file,
+        written: Mutex::default(),
     };
     let mut shards = Shards {
         writer,
@@ -224,8 +229,10 @@ fn pack_all(
     } else {
         passes::two_passes(&pass, &mut shards, monitor)?;
     }
-    let hashes = pass.hashes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let sums: [Sha256Sum; 2] = [hashes.raw.finish(), hashes.working.finish()];
+    let mut hashes = pass.hashes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    hashes.add(pass.written.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let (sums, of_parts) = hashes.finish(file)?;
+    shards.enter_sums(&of_parts);
     let stated = match plan.profile {
         Profile::ExactUint8BitPacked => constants,
         Profile::ExactUint16Lz4 => Vec::new(),

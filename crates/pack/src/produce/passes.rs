@@ -6,13 +6,15 @@
 
 use super::decode::Reader;
 use super::gather::{Described, StagedTile, gather_piece, payload_words, pixel_major};
+use super::hashes::Hashes;
 use super::kernel::{Kernel, TileBuffers};
-use super::shards::Shards;
+use super::shards::{Pieces, Shards};
+use crate::format::index::Extent;
 use crate::geometry::Cut;
 use crate::le;
 use crate::ordered::{self, Help, Ordered, Schedule};
-use crate::sha_pair::{Sha256Stream, update_pair};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use tensilo_core::io::DiskFile;
 use tensilo_core::limits::Charge;
 use tensilo_core::{Budget, Error, Monitor, Progress, Result};
 
@@ -26,13 +28,9 @@ pub(crate) struct Pass<'a> {
     /// Keeps count of what is held.
     pub account: &'a Budget,
     pub hashes: Mutex<Hashes>,
-}
-
-/// The chains of raw and working values.
-#[derive(Default)]
-pub(crate) struct Hashes {
-    pub raw: Sha256Stream,
-    pub working: Sha256Stream,
+    /// The file that shards are written to, and what of it is complete and not in `hashes` yet.
+    pub file: &'a dyn DiskFile,
+    pub written: Mutex<Vec<Extent>>,
 }
 
 impl Pass<'_> {
@@ -40,13 +38,17 @@ impl Pass<'_> {
         self.cut.tiles() as usize
     }
 
-    fn hash(&self, buffers: &TileBuffers) {
+    fn hash(&self, buffers: &TileBuffers) -> Result<()> {
         let mut hashes = lock(&self.hashes);
-        let Hashes { raw, working } = &mut *hashes;
-        let bytes = le::bytes_of_u16(&buffers.raw);
-        let (now, later) = bytes.split_at(buffers.working.len().min(bytes.len()));
-        update_pair(raw, now, working, &buffers.working);
-        raw.update(later);
+        hashes.add(std::mem::take(&mut *lock(&self.written)));
+        hashes.tile(&le::bytes_of_u16(&buffers.raw), &buffers.working, self.file)
+    }
+
+    /// Appends a shard, and notes what of it is to be hashed.
+    fn append(&self, shards: &mut Shards<'_, '_>, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<()> {
+        let extents = shards.append(words, widest, pieces)?;
+        lock(&self.written).extend(extents);
+        Ok(())
     }
 
     /// A ring of tile buffers, and its charge.
@@ -120,8 +122,7 @@ impl Ordered for OnePass<'_, '_, '_, '_> {
     }
 
     fn consume(&self, _: usize, buffers: &mut TileBuffers) -> Result<()> {
-        self.pass.hash(buffers);
-        Ok(())
+        self.pass.hash(buffers)
     }
 
     fn end(&self, group: usize, help: &mut dyn Help) -> Result<()> {
@@ -138,7 +139,7 @@ impl Ordered for OnePass<'_, '_, '_, '_> {
         let widest = tiles.iter().flat_map(|t| &t.widths).copied().max().unwrap_or(0);
         let (mut widths, mut out) = (Vec::new(), Vec::new());
         let mut shards = lock(&self.shards);
-        shards.append(words, widest.into(), &mut |described: &mut Described<'_>, write| {
+        self.pass.append(&mut shards, words, widest.into(), &mut |described: &mut Described<'_>, write| {
             for piece in 0..kernel.pieces() {
                 gather_piece(kernel, &cut, &tiles, piece, described, &mut widths, &mut out)?;
                 write(&out)?;
@@ -167,7 +168,7 @@ pub(crate) fn two_passes(pass: &Pass<'_>, shards: &mut Shards<'_, '_>, monitor: 
         let words = payload_words(widths.iter().map(|w| &**w), kernel.unit());
         if words > crate::format::header::MOST_WORDS {
             // Refused by the writer, before the payload is allocated.
-            return shards.append(words, 16, &mut |_, _| Ok(()));
+            return pass.append(shards, words, 16, &mut |_, _| Ok(()));
         }
         let _payload = pass.account.bytes(4 * words, "a shard's payload")?;
         let place =
@@ -193,7 +194,7 @@ fn append_placed(
     let header = u64::from(pass.cut.header_words()) * 4 * kernel.pixels as u64;
     let _header = pass.account.bytes(header, "headers")?;
     let mut of_piece = Vec::new();
-    shards.append(words, widest.into(), &mut |described: &mut Described<'_>, write| {
+    pass.append(shards, words, widest.into(), &mut |described: &mut Described<'_>, write| {
         for first in (0..kernel.pixels).step_by(kernel.piece()) {
             let n = kernel.piece().min(kernel.pixels - first);
             pixel_major(widths.iter().map(|w| &w[first..first + n]), n, &mut of_piece);
@@ -230,8 +231,7 @@ impl Ordered for Measure<'_> {
     }
 
     fn consume(&self, _: usize, buffers: &mut TileBuffers) -> Result<()> {
-        self.pass.hash(buffers);
-        Ok(())
+        self.pass.hash(buffers)
     }
 }
 

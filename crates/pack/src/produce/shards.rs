@@ -37,11 +37,12 @@ pub(crate) struct Shards<'w, 'f> {
 }
 
 impl Shards<'_, '_> {
-    /// Writes the next shard of `words` payload words.
+    /// Writes the next shard of `words` payload words; returns what of the file is still to be hashed, for
+    /// [`enter_sums`](Self::enter_sums).
     ///
     /// # Errors
     /// `Limit` for more than 2^27 words; errors of the disk and of `pieces`.
-    pub fn append(&mut self, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<()> {
+    pub fn append(&mut self, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<Vec<Extent>> {
         if words > MOST_WORDS {
             return Err(Error::limit(format!(
                 "shard {} needs {words} payload words, readers take 2^27",
@@ -54,7 +55,7 @@ impl Shards<'_, '_> {
         }
     }
 
-    fn bit_packed(&mut self, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<()> {
+    fn bit_packed(&mut self, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<Vec<Extent>> {
         let group = shard_group(self.records.len());
         let mut header = vec![0_u32; self.pixels * self.cut.header_words() as usize];
         let mut described = Described::Compact(&mut header, HeaderBuilder::new(&self.cut));
@@ -67,13 +68,8 @@ impl Shards<'_, '_> {
             .shape(&[stored_words])
             .contiguous_writer()?;
         let offset = payload.offset().unwrap_or(0);
-        let mut sum = Sha256Stream::new();
-        pieces(&mut described, &mut |bytes| {
-            sum.update(bytes);
-            payload.write(bytes)
-        })?;
+        pieces(&mut described, &mut |bytes| payload.write(bytes))?;
         if words == 0 {
-            sum.update(&[0; 4]);
             payload.write(&[0; 4])?;
         }
         payload.finish()?;
@@ -87,25 +83,34 @@ impl Shards<'_, '_> {
         let header_offset = headers.offset().unwrap_or(0);
         headers.write(&bytes)?;
         headers.finish()?;
-        let payload_sha256 = sum.finish();
+        self.writer.flush()?;
+        let payload = Extent { offset, bytes: 4 * stored_words };
+        let in_header = Extent { offset: header_offset, bytes: bytes.len() as u64 };
+        // The hashes come later.
+        let unknown = Sha256Sum([0; 32]);
         self.records.push(ShardRecord {
-            payload: Extent { offset, bytes: 4 * stored_words },
+            payload,
             lengths: Extent::default(),
-            header: Extent { offset: header_offset, bytes: bytes.len() as u64 },
+            header: in_header,
             decoded_bytes: 4 * stored_words,
             header_items: header.len() as u32,
             chunks: 0,
-            payload_sha256,
+            payload_sha256: unknown,
         });
-        self.facts.push(ShardFacts {
-            header_sha256: Sha256Sum::of(&bytes),
-            stored_sha256: payload_sha256,
-            widest,
-        });
-        Ok(())
+        self.facts.push(ShardFacts { header_sha256: unknown, stored_sha256: unknown, widest });
+        Ok(vec![payload, in_header])
     }
 
-    fn lz4(&mut self, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<()> {
+    /// Enters the hashes of what the appends returned, in order.
+    pub fn enter_sums(&mut self, sums: &[Sha256Sum]) {
+        for ((record, facts), pair) in self.records.iter_mut().zip(&mut self.facts).zip(sums.chunks_exact(2))
+        {
+            record.payload_sha256 = pair[0];
+            (facts.stored_sha256, facts.header_sha256) = (pair[0], pair[1]);
+        }
+    }
+
+    fn lz4(&mut self, words: u64, widest: u32, pieces: Pieces<'_>) -> Result<Vec<Extent>> {
         let group = shard_group(self.records.len());
         let mut widths = vec![0; self.pixels * self.cut.tiles() as usize];
         let mut described = Described::Widths(&mut widths);
@@ -144,7 +149,7 @@ impl Shards<'_, '_> {
             stored_sha256: Sha256Sum::of(&blocks.compressed),
             widest,
         });
-        Ok(())
+        Ok(Vec::new())
     }
 }
 

@@ -10,8 +10,10 @@ mod values;
 
 pub use extensions::{Extension, PreparedMoments};
 pub use shard::Shard;
+pub(crate) use values::whole_group;
 pub use values::{Region, Values};
 
+use crate::digest::Sha256Sum;
 use crate::format::index::PackIndex;
 use crate::format::manifest::Manifest;
 use crate::format::prelude::{PRELUDE_BYTES, Prelude};
@@ -65,6 +67,7 @@ struct Inner {
     source: Arc<dyn ByteSource>,
     index: PackIndex,
     manifest: Manifest,
+    manifest_sha256: Sha256Sum,
     moments: Option<PreparedMoments>,
     products: Vec<Extension>,
     options: ReadOptions,
@@ -105,9 +108,10 @@ impl Pack {
     fn begin(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self> {
         let budget = Budget::new(options.limits.clone());
         let file_bytes = source.len();
-        let mut prelude = [0; PRELUDE_BYTES as usize];
-        source.read_at(0, &mut prelude)?;
-        let prelude = Prelude::parse(&prelude, file_bytes)?;
+        let mut head = [0; PRELUDE_BYTES as usize];
+        let n = file_bytes.min(PRELUDE_BYTES) as usize;
+        source.read_at(0, &mut head[..n])?;
+        let prelude = Prelude::parse(&head[..n], file_bytes)?;
         let (mut text, _text) = budget.buffer(prelude.manifest_bytes.into(), "manifest")?;
         let (mut index, _index) = budget.buffer(prelude.index_bytes.into(), "pack index")?;
         source
@@ -122,6 +126,7 @@ impl Pack {
         }
         let index = PackIndex::parse(&index, prelude.index_offset.into(), file_bytes)?;
         let manifest = Manifest::parse(&text, &index)?;
+        let manifest_sha256 = Sha256Sum::of(&text);
         let moments = PreparedMoments::parse(&manifest, &index, file_bytes)?;
         let products = extensions::prepared_products(&manifest, file_bytes)?;
         Ok(Self {
@@ -129,6 +134,7 @@ impl Pack {
                 source,
                 index,
                 manifest,
+                manifest_sha256,
                 moments,
                 products,
                 options,
@@ -162,6 +168,16 @@ impl Pack {
     /// The manifest, checked against the index.
     pub fn manifest(&self) -> &Manifest {
         &self.inner.manifest
+    }
+
+    /// SHA-256 of the manifest's text.
+    pub fn manifest_sha256(&self) -> Sha256Sum {
+        self.inner.manifest_sha256
+    }
+
+    /// Length of the pack's file.
+    pub fn file_bytes(&self) -> u64 {
+        self.inner.source.len()
     }
 
     /// Excluded flat pixels, ascending.

@@ -2,10 +2,12 @@
 
 use super::unpack::{self, GROUP, SLACK};
 use crate::digest::Sha256Sum;
-use crate::format::header::TileMap;
-use crate::format::index::{Extent, PackIndex};
+use crate::format::header::{self, TileMap};
+use crate::format::index::{Extent, PackIndex, ShardRecord};
 use crate::format::lz4_blocks;
 use crate::profile::Flavour;
+use crate::sha_pair::{Sha256Stream, update_pair};
+use crate::strip::{self, Rows, STRIP};
 use std::ops::Range;
 use tensilo_core::io::ByteSource;
 use tensilo_core::limits::Charge;
@@ -19,6 +21,9 @@ pub struct Shard {
     map: TileMap,
     /// Packed values and [`SLACK`] bytes.
     payload: Vec<u8>,
+    header_sha256: Sha256Sum,
+    /// Are all tiles of 32 scans and at most 8 bits?
+    narrow: bool,
     /// Scans of a tile.
     tile: usize,
     scans: usize,
@@ -51,9 +56,10 @@ impl Shard {
             budget.buffer(record.decoded_bytes + SLACK as u64, "payload of a shard")?;
         let decoded = record.decoded_bytes as usize;
         // Widths and bases stay; the header itself goes.
-        let descriptors = index.geometry.pixels() * u64::from(index.cut.tiles());
-        let map_charge = budget.bytes(descriptors + 4 * index.geometry.pixels(), "headers of a shard")?;
-        let (mut header, _header_charge) = budget.buffer(record.header.bytes, "headers of a shard")?;
+        let map_bytes = header::map_bytes(index.geometry.pixels(), index.cut.tiles().into());
+        let map_charge = budget.bytes(map_bytes, "headers of a shard")?;
+        let (mut header_bytes, _header_charge) = budget.buffer(record.header.bytes, "headers of a shard")?;
+        let header_sha256;
         let map = if lz4 {
             let (mut packed, _packed) = budget.buffer(record.payload.bytes, "LZ4 payload of a shard")?;
             let (mut lengths, _lengths) = budget.buffer(record.lengths.bytes, "LZ4 lengths of a shard")?;
@@ -62,19 +68,23 @@ impl Shard {
                 &mut [
                     (record.payload, &mut packed),
                     (record.lengths, &mut lengths),
-                    (record.header, &mut header),
+                    (record.header, &mut header_bytes),
                 ],
             )?;
-            lz4_blocks::decode(&packed, &lengths, &mut payload[..decoded])?;
-            check_sum(&payload[..decoded], &record.payload_sha256)?;
+            lz4_blocks::decode(&packed, &lengths, &mut payload[..decoded])
+                .map_err(|e| e.at(record.payload.offset))?;
+            header_sha256 = check_sums(&payload[..decoded], &header_bytes, record)?;
             let words = record.decoded_bytes / 4;
-            TileMap::from_width_bytes(header, index.geometry.pixels(), &index.cut, words)?
+            TileMap::from_width_bytes(header_bytes, index.geometry.pixels(), &index.cut, words)
         } else {
-            read(source, &mut [(record.payload, &mut payload[..decoded]), (record.header, &mut header)])?;
-            check_sum(&payload[..decoded], &record.payload_sha256)?;
+            read(
+                source,
+                &mut [(record.payload, &mut payload[..decoded]), (record.header, &mut header_bytes)],
+            )?;
+            header_sha256 = check_sums(&payload[..decoded], &header_bytes, record)?;
             let _words_charge = budget.bytes(record.header.bytes, "headers of a shard")?;
             let words: Vec<u32> =
-                header.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+                header_bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
             TileMap::from_compact(
                 &words,
                 index.geometry.pixels(),
@@ -82,12 +92,19 @@ impl Shard {
                 index.flavour,
                 &index.excluded,
                 record.decoded_bytes / 4,
-            )?
+            )
         };
+        let map = map.map_err(|e| e.at(record.header.offset))?;
+        if map.covered_words() == 0 && payload.iter().any(|b| *b != 0) {
+            return Err(Error::corrupt("a shard without values has a payload word that is not zero")
+                .at(record.payload.offset));
+        }
         Ok(Self {
             map,
-            bytes: payload.len() as u64 + descriptors + 4 * index.geometry.pixels(),
+            bytes: payload.len() as u64 + map_bytes,
             payload,
+            header_sha256,
+            narrow: index.flavour == Flavour::BitPacked8,
             tile: index.cut.tile as usize,
             scans: index.cut.scans_per_shard as usize,
             _charges: [payload_charge, map_charge],
@@ -107,6 +124,11 @@ impl Shard {
     /// Where the tiles lie.
     pub fn tiles(&self) -> &TileMap {
         &self.map
+    }
+
+    /// SHA-256 of the compact headers, or of the width bytes.
+    pub fn header_sha256(&self) -> Sha256Sum {
+        self.header_sha256
     }
 
     /// The largest value that the widths of a pixel's tiles allow.
@@ -149,6 +171,22 @@ impl Shard {
         unpack::group(self.packed(word + (group % groups) as u64 * u64::from(width)), width, out);
     }
 
+    /// Are all tiles of 32 scans and at most 8 bits, so that [`strip`](Self::strip) reads them?
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
+    /// Unpacks the stored values of `n` pixels (at most 64) from `at` on, in the 32 scans from `32 * group` on, of a shard
+    /// that is narrow.
+    pub(crate) fn strip(&self, at: usize, n: usize, group: usize) -> Rows {
+        let (mut starts, mut widths) = ([0; STRIP], [0; STRIP]);
+        for (k, (start, width)) in starts.iter_mut().zip(&mut widths).take(n).enumerate() {
+            let (word, w) = self.map.tile(at + k, group);
+            (*start, *width) = (4 * word as usize, w as u8);
+        }
+        strip::unpack(&self.payload, &starts[..n.min(STRIP)], &widths[..n.min(STRIP)])
+    }
+
     /// Gathers the stored frame of the shard's scan `scan`.
     ///
     /// # Panics
@@ -160,12 +198,16 @@ impl Shard {
     }
 }
 
-fn check_sum(payload: &[u8], stated: &Sha256Sum) -> Result<()> {
-    let found = Sha256Sum::of(payload);
-    if found != *stated {
-        return Err(Error::corrupt(format!("the payload's SHA-256 is {found}, the index states {stated}")));
+/// Checks the payload's hash, and returns that of the headers; the two take the time of one.
+fn check_sums(payload: &[u8], header: &[u8], record: &ShardRecord) -> Result<Sha256Sum> {
+    let (mut of_payload, mut of_header) = (Sha256Stream::new(), Sha256Stream::new());
+    update_pair(&mut of_payload, payload, &mut of_header, header);
+    let (found, stated) = (of_payload.finish(), record.payload_sha256);
+    if found != stated {
+        return Err(Error::corrupt(format!("the payload's SHA-256 is {found}, the index states {stated}"))
+            .at(record.payload.offset));
     }
-    Ok(())
+    Ok(of_header.finish())
 }
 
 fn read(source: &dyn ByteSource, parts: &mut [(Extent, &mut [u8])]) -> Result<()> {

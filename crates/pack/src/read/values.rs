@@ -423,12 +423,19 @@ impl Pack {
 
 /// Stored values of some frames of one 32-group, beginning with the shard's scan `local`.
 fn group_frames(shard: &Shard, local: usize, pixels: usize, out: &mut [u16]) {
+    let (first, group) = (local % GROUP, local / GROUP);
     let mut strip = [[0_u16; GROUP]; STRIP];
-    let first = local % GROUP;
     for at in (0..pixels).step_by(STRIP) {
         let n = STRIP.min(pixels - at);
+        if shard.is_narrow() {
+            let rows = shard.strip(at, n, group);
+            for (frame, row) in out.chunks_exact_mut(pixels).zip(&rows[first..]) {
+                frame[at..at + n].iter_mut().zip(row).for_each(|(to, v)| *to = u16::from(*v));
+            }
+            continue;
+        }
         for (k, values) in strip[..n].iter_mut().enumerate() {
-            shard.unpack_group(at + k, local / GROUP, values);
+            shard.unpack_group(at + k, group, values);
         }
         for (i, frame) in out.chunks_exact_mut(pixels).enumerate() {
             for (to, values) in frame[at..at + n].iter_mut().zip(&strip) {
@@ -436,4 +443,9 @@ fn group_frames(shard: &Shard, local: usize, pixels: usize, out: &mut [u16]) {
             }
         }
     }
+}
+
+/// Stored values of all 32 frames of a group.
+pub(crate) fn whole_group(shard: &Shard, group: usize, pixels: usize, out: &mut [u16]) {
+    group_frames(shard, GROUP * group, pixels, out);
 }

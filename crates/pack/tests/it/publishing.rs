@@ -306,8 +306,7 @@ fn h5py_opens_the_body_and_finds_the_ranges_of_the_index() {
     }
     let ready = ready(&packs, None);
     ready.produce(SystemDisk::shared(), &Quiet).unwrap();
-    let container =
-        tensilo_pack::container::Container::open(&ready.plan.destination, Default::default()).unwrap();
+    let container = tensilo_pack::read::Pack::open(&ready.plan.destination).unwrap();
     let code = "
 import h5py, sys
 with h5py.File(sys.argv[1], 'r') as f:

@@ -7,7 +7,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tensilo::Result;
-use tensilo::pack::container::Container;
 use tensilo::pack::read::Pack;
 use tensilo::pack::receipt::Receipt;
 use tensilo::pack::receipt_path;
@@ -22,9 +21,8 @@ pub struct InfoArguments {
 /// Describes.
 pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
     let pack = Pack::open(&a.pack)?;
-    let container = Container::open(&a.pack, tensilo::core::Limits::default())?;
-    let (receipt, differences) = receipt(&a.pack, &container)?;
-    let view = view(&pack, &container, receipt, &differences);
+    let (receipt, differences) = receipt(&a.pack, &pack)?;
+    let view = view(&pack, receipt, &differences);
     if out.is_json() {
         out.json("tensilo.pack.info/1", &object(view)?)?;
         return Ok(Answer::Yes);
@@ -42,7 +40,7 @@ pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
         if pack.has_raw() { "their values can be restored" } else { "their values are not known" }
     ))?;
     out.line(format_args!("shards      {} of {} scans", index.cut.shards, index.cut.scans_per_shard))?;
-    let (logical, file) = (number(&view["logicalBytes"]), container.file_bytes());
+    let (logical, file) = (number(&view["logicalBytes"]), pack.file_bytes());
     out.line(format_args!(
         "size        {} of {} ({:.2} : 1)",
         human::bytes(file),
@@ -74,24 +72,17 @@ pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
 }
 
 /// Is the receipt beside the pack there, and does it agree with what can be seen without hashing?
-fn receipt(path: &Path, container: &Container) -> Result<(&'static str, Vec<String>)> {
+fn receipt(path: &Path, pack: &Pack) -> Result<(&'static str, Vec<String>)> {
     let receipt = match Receipt::read(&receipt_path(path)) {
         Ok(receipt) => receipt,
         Err(e) if e.kind() == tensilo::ErrorKind::NotFound => return Ok(("missing", Vec::new())),
         Err(e) => return Ok(("unreadable", vec![e.message().to_owned()])),
     };
-    let mut differences = receipt.differences(container);
-    if receipt.output_bytes != container.file_bytes() {
-        differences.push(format!(
-            "the receipt states {} bytes, the file has {}",
-            receipt.output_bytes,
-            container.file_bytes()
-        ));
-    }
+    let differences = receipt.differences(pack);
     Ok((if differences.is_empty() { "agrees; `pack verify` proves it" } else { "differs" }, differences))
 }
 
-fn view(pack: &Pack, container: &Container, receipt: &str, differences: &[String]) -> Value {
+fn view(pack: &Pack, receipt: &str, differences: &[String]) -> Value {
     let (index, manifest) = (pack.index(), pack.manifest());
     let resident: u64 = index.shards.iter().map(|s| s.payload.bytes + s.header.bytes + s.lengths.bytes).sum();
     let profile = manifest.get("encoding_profile").cloned().unwrap_or(Value::Null);
@@ -105,14 +96,14 @@ fn view(pack: &Pack, container: &Container, receipt: &str, differences: &[String
         "scanTile": index.cut.tile,
         "scansPerShard": index.cut.scans_per_shard,
         "shardCount": index.cut.shards,
-        "fileBytes": container.file_bytes(),
+        "fileBytes": pack.file_bytes(),
         "packedBytes": resident,
         "logicalBytes": 2 * pack.geometry().scans() * pack.geometry().pixels(),
         "sourceIdentitySHA256": index.source_identity,
         "sourceRawLogicalSHA256": manifest.raw_sha256,
         "workingLogicalSHA256": manifest.working_sha256,
         "detectorMaskSHA256": manifest.mask_sha256,
-        "manifestSHA256": container.manifest_sha256(),
+        "manifestSHA256": pack.manifest_sha256(),
         "calibration": manifest.calibration.as_ref().map(|(c, _)| c.manifest_object()),
         "detectorCalibration": manifest.detector_calibration.as_ref().map(|c| json!({
             "centerPixels": c.center_px,
