@@ -212,9 +212,9 @@ impl Filter for Bitshuffle {
         "bitshuffle"
     }
 
-    fn compresses(&self) -> bool {
+    fn compresses(&self, values: &[u32]) -> bool {
         // Without a compressor the result is as long as the source; it is kept, like shuffle's.
-        false
+        values.get(4).is_some_and(|compressor| *compressor != 0)
     }
 
     fn most_encoded(&self, values: &[u32], raw: usize) -> usize {

@@ -31,9 +31,10 @@ pub trait Filter: Send + Sync {
     /// The registered name.
     fn name(&self) -> &str;
 
-    /// Whether the filter exists to make chunks smaller; an optional compressor whose result is not smaller
-    /// than its input is skipped for that chunk.
-    fn compresses(&self) -> bool {
+    /// Whether the filter, with these client values, is there to make chunks smaller; an optional compressor
+    /// whose result is not smaller than its input is skipped for that chunk.
+    fn compresses(&self, values: &[u32]) -> bool {
+        let _ = values;
         true
     }
 

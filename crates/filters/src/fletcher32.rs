@@ -21,7 +21,7 @@ impl Filter for Fletcher32 {
         "fletcher32"
     }
 
-    fn compresses(&self) -> bool {
+    fn compresses(&self, _values: &[u32]) -> bool {
         false
     }
 

@@ -119,7 +119,8 @@ impl Pipeline {
                     .encode(&spec.values, info, codecs, src, &mut dst)
                     .map_err(|e| e.context(format_args!("filter {} ({})", f.id(), f.name()))),
             };
-            let grew = self.filters[i].as_ref().is_some_and(|f| f.compresses()) && dst.len() >= src.len();
+            let grew = self.filters[i].as_ref().is_some_and(|f| f.compresses(&spec.values))
+                && dst.len() >= src.len();
             match result {
                 Ok(Encoded::Written) if !(grew && spec.is_optional()) => held = Some(dst),
                 Err(e) if !spec.is_optional() => return Err(e),

@@ -30,7 +30,7 @@ impl Filter for Quantised {
         self.name
     }
 
-    fn compresses(&self) -> bool {
+    fn compresses(&self, _values: &[u32]) -> bool {
         false
     }
 

@@ -10,7 +10,7 @@ pub struct Scratch {
 /// The part of [`Scratch`] that filters may use while they run.
 #[derive(Default)]
 pub struct Codecs {
-    pub(crate) inflate: Option<flate2::Decompress>,
+    pub(crate) inflate: Option<crate::deflate::Inflate>,
     pub(crate) block: Vec<u8>,
     pub(crate) second: Vec<u8>,
     pub(crate) positions: Vec<u32>,

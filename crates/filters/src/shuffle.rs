@@ -19,7 +19,7 @@ impl Filter for Shuffle {
         "shuffle"
     }
 
-    fn compresses(&self) -> bool {
+    fn compresses(&self, _values: &[u32]) -> bool {
         false
     }
 

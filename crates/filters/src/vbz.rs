@@ -1,6 +1,6 @@
 //! Filter 32020, VBZ (Oxford Nanopore): differences in as few bytes as each needs, then Zstandard.
 //!
-//! Client values: 0 the version (0 or 1), 1 the integer size (1, 2 or 4; 0 for Zstandard alone), 2 whether differences
+//! Client values: 0 the version (0 or 1), 1 the integer size (1, 2 or 4), 2 whether differences
 //! are taken and folded to numbers without a sign, 3 the Zstandard level (0 for none, 1 when absent).
 //!
 //! | bytes | field |
@@ -21,7 +21,7 @@ use tensilo_core::{Error, Result};
 pub struct Vbz;
 
 struct Setup {
-    /// Bytes per integer, 0 for bytes that are only compressed.
+    /// Bytes per integer.
     size: usize,
     /// Whether integers are written in halves of bytes.
     halves: bool,
@@ -37,7 +37,7 @@ impl Setup {
         if version > 1 {
             return Err(Error::unsupported(format!("VBZ version {version}")));
         }
-        if !matches!(size, 0 | 1 | 2 | 4) {
+        if !matches!(size, 1 | 2 | 4) {
             return Err(Error::corrupt(format!("VBZ states integers of {size} bytes")));
         }
         Ok(Self {
@@ -50,13 +50,8 @@ impl Setup {
 
     /// The most bytes that integers take before they are compressed.
     fn most_packed(&self, raw: usize) -> usize {
-        match self.size {
-            0 => raw,
-            size => {
-                let count = raw / size;
-                count.div_ceil(4).saturating_add(count.saturating_mul(if self.halves { 2 } else { 4 }))
-            }
-        }
+        let count = raw / self.size;
+        count.div_ceil(4).saturating_add(count.saturating_mul(if self.halves { 2 } else { 4 }))
     }
 }
 
@@ -84,15 +79,6 @@ impl Filter for Vbz {
                 "VBZ states {total} decoded bytes, at most {room} are possible"
             )));
         };
-        if setup.size == 0 {
-            let n = if setup.level == 0 {
-                dst.copy_from_slice(cut::bytes(&mut rest, total, "a VBZ chunk")?);
-                total
-            } else {
-                zstandard::decompress(codecs, rest, dst)?
-            };
-            return if n == total { Ok(Decoded::Written(n)) } else { Err(wrong(n, total)) };
-        }
         if !total.is_multiple_of(setup.size) {
             return Err(Error::corrupt(format!("{total} VBZ bytes are no whole number of integers")));
         }
@@ -119,7 +105,7 @@ impl Filter for Vbz {
         let setup = Setup::new(values).map_err(|e| Error::invalid(e.message()))?;
         let total = u32::try_from(src.len())
             .map_err(|_| Error::invalid(format!("VBZ cannot hold {} bytes", src.len())))?;
-        if setup.size > 0 && !src.len().is_multiple_of(setup.size) {
+        if !src.len().is_multiple_of(setup.size) {
             return Err(Error::invalid(format!("{total} bytes are no whole number of integers for VBZ")));
         }
         dst.extend_from_slice(&total.to_le_bytes());
@@ -136,11 +122,6 @@ impl Filter for Vbz {
     }
 }
 
-#[cold]
-fn wrong(found: usize, expected: usize) -> Error {
-    Error::corrupt(format!("VBZ decodes to {found} bytes, not {expected}"))
-}
-
 /// Integers, sign-extended.
 fn integers(size: usize, src: &[u8]) -> impl Iterator<Item = i32> + '_ {
     src.chunks_exact(size).map(move |bytes| match *bytes {
@@ -152,9 +133,6 @@ fn integers(size: usize, src: &[u8]) -> impl Iterator<Item = i32> + '_ {
 }
 
 fn pack(setup: &Setup, src: &[u8], dst: &mut Vec<u8>) {
-    if setup.size == 0 {
-        return dst.extend_from_slice(src);
-    }
     let keys = dst.len();
     dst.resize(keys + (src.len() / setup.size).div_ceil(4), 0);
     let mut before = 0_i32;

@@ -123,10 +123,13 @@ pub(in crate::simd) mod x86 {
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) unsafe fn repeat(to: *mut u8, offset: usize, length: usize) {
         // SAFETY: all stores start before to + length; loads start offset before a store, and what they
-        // read past it is never kept: the copy forms need offset >= their width.
+        // read past it is never kept: the copy forms need offset >= their width, or >= what is kept.
         unsafe {
             let from = to.sub(offset).cast_const();
-            if offset >= 32 {
+            if length <= 32 && offset >= length {
+                // Nearly all copies: what is kept of one vector does not overlap its source.
+                copy32(from, to);
+            } else if offset >= 32 {
                 copy32(from, to);
                 let mut done = 32;
                 while done < length {

@@ -1,10 +1,11 @@
 //! Fast kernels, chosen at run time, each beside the safe code that does the same.
 //!
 //! All unsafe code of this crate is here: [`bytes`] turns byte planes into elements and back, [`bits`] turns
-//! bit planes into bytes and back, [`lz4`] decodes LZ4 blocks, [`copies`] copies for all LZ77 decoders. The
-//! public functions of each file are safe: they check every bound, hand whole tiles to a kernel and finish the
-//! rest with the safe twin.
+//! bit planes into bytes and back, [`lz4`] decodes LZ4 blocks, [`copies`] copies for all LZ77 decoders,
+//! [`adler`] sums up. The public functions of each file are safe: they check every bound, hand whole tiles to a
+//! kernel and finish the rest with the safe twin.
 
+pub(crate) mod adler;
 pub(crate) mod bits;
 pub(crate) mod bytes;
 pub(crate) mod copies;

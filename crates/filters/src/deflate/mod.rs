@@ -2,14 +2,21 @@
 //!
 //! Bytes behind the end of the stream are ignored, as libhdf5 ignores them.
 
+mod inflate;
+mod tables;
+
 use crate::filter::{Decoded, Encoded, Filter};
 use crate::{ChunkInfo, Codecs, id};
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Compress, Compression, FlushCompress, Status};
 use tensilo_core::{Error, Result};
 
 /// The deflate filter.
 #[derive(Debug)]
 pub struct Deflate;
+
+/// What inflating keeps between streams.
+#[derive(Default)]
+pub(crate) struct Inflate(Box<tables::Tables>);
 
 impl Filter for Deflate {
     fn id(&self) -> u16 {
@@ -50,21 +57,7 @@ impl Filter for Deflate {
 
 /// Decodes one zlib stream into the start of `dst` and says how many bytes it held.
 pub(crate) fn inflate_zlib(codecs: &mut Codecs, src: &[u8], dst: &mut [u8]) -> Result<usize> {
-    let state = codecs.inflate.get_or_insert_with(|| Decompress::new(true));
-    state.reset(true);
-    match state.decompress(src, dst, FlushDecompress::Finish) {
-        Ok(Status::StreamEnd) => Ok(state.total_out() as usize),
-        Ok(_) if state.total_out() as usize == dst.len() => Err(Error::corrupt(format!(
-            "the deflate stream holds more than the {} bytes expected",
-            dst.len()
-        ))),
-        Ok(_) => Err(Error::corrupt(format!(
-            "the deflate stream of {} bytes ends early, after {} bytes of data",
-            src.len(),
-            state.total_out()
-        ))),
-        Err(e) => Err(Error::corrupt(format!("damaged deflate stream: {e}")).with_source(e)),
-    }
+    inflate::zlib(&mut codecs.inflate.get_or_insert_default().0, src, dst)
 }
 
 /// Encodes one zlib stream into the start of `dst`, which must be large enough.

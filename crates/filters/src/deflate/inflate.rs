@@ -1,0 +1,485 @@
+//! One-shot zlib decoding into a destination of known size.
+//!
+//! 64 bits of the stream are held, refilled with one load, and serve up to three literals or one whole copy; the
+//! fast loop runs while there is room for the longest copy, the ends of both sides are left to a careful one.
+//! Bounds are checked everywhere; only the copies, shared with the other LZ77 decoders, and the checksum are vector
+//! code.
+
+use super::tables::{DISTANCE_BITS, END, EXCEPTION, LINK, LITERAL, SYMBOL_BITS, Tables};
+use crate::simd::adler::adler32;
+use crate::simd::copies::{Copy, Decode, with_copy};
+use crate::simd::{Level, level};
+use tensilo_core::{Error, Result};
+
+/// Decodes one zlib stream into the start of `dst` and says how many bytes it held; bytes behind the stream are
+/// ignored, bytes of `dst` behind the data may be overwritten.
+pub(super) fn zlib(tables: &mut Tables, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    zlib_at(level(), tables, src, dst)
+}
+
+fn zlib_at(level: Level, tables: &mut Tables, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    let &[method, flags, ref body @ ..] = src else {
+        return Err(Error::corrupt(format!("{} bytes hold no zlib stream", src.len())));
+    };
+    let header = u32::from(method) << 8 | u32::from(flags);
+    if method & 15 != 8 || method >> 4 > 7 || !header.is_multiple_of(31) {
+        return Err(Error::corrupt(format!("no zlib stream: it begins with {header:#06x}")));
+    }
+    if flags & 32 != 0 {
+        return Err(Error::unsupported("zlib streams with a preset dictionary"));
+    }
+    with_copy(level, Stream { tables, level }, body, dst)
+}
+
+#[cold]
+fn damaged(what: &str) -> Error {
+    Error::corrupt(format!("damaged deflate stream: {what}"))
+}
+
+#[cold]
+fn too_much(room: usize) -> Error {
+    Error::corrupt(format!("the deflate stream holds more than the {room} bytes expected"))
+}
+
+struct Stream<'a> {
+    tables: &'a mut Tables,
+    level: Level,
+}
+
+impl Decode for Stream<'_> {
+    #[inline(always)]
+    fn decode(self, src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
+        let mut bits = Bits { src, at: 0, held: 0, have: 0 };
+        let mut op = 0;
+        loop {
+            let kind = bits.take(3)?;
+            match kind >> 1 {
+                0 => op = stored(&mut bits, dst, op)?,
+                1 => {
+                    self.tables.set_fixed()?;
+                    op = block(self.tables, &mut bits, dst, op, &copy)?;
+                }
+                2 => {
+                    self.tables.read(|n| bits.take(n))?;
+                    op = block(self.tables, &mut bits, dst, op, &copy)?;
+                }
+                _ => return Err(damaged("an unknown kind of block")),
+            }
+            if kind & 1 != 0 {
+                break;
+            }
+        }
+        bits.align();
+        let check = [bits.take(8)?, bits.take(8)?, bits.take(8)?, bits.take(8)?];
+        let check = check.into_iter().fold(0, |c, byte| c << 8 | byte);
+        let found = adler32(self.level, &dst[..op]);
+        if check != found {
+            return Err(Error::corrupt(format!(
+                "zlib checksum is {check:#010x}, the data's is {found:#010x}"
+            )));
+        }
+        Ok(op)
+    }
+}
+
+/// The bits of the stream, lowest first.
+struct Bits<'a> {
+    src: &'a [u8],
+    at: usize,
+    held: u64,
+    have: u32,
+}
+
+impl Bits<'_> {
+    /// Makes at least 56 bits available with one load; the caller knows that 8 bytes are left.
+    #[inline(always)]
+    fn refill(&mut self, word: [u8; 8]) {
+        self.held |= u64::from_le_bytes(word) << self.have;
+        self.at += ((63 - self.have) >> 3) as usize;
+        self.have |= 56;
+    }
+
+    /// Adds whole bytes while there are any.
+    #[inline(always)]
+    fn refill_slowly(&mut self) {
+        if let Some(word) = self.src.get(self.at..).and_then(|s| s.first_chunk::<8>()) {
+            return self.refill(*word);
+        }
+        // After a fast refill bits above `have` may be set already; they equal what is added here.
+        while self.have < 56 {
+            let Some(&byte) = self.src.get(self.at) else { return };
+            self.held |= u64::from(byte) << self.have;
+            self.at += 1;
+            self.have += 8;
+        }
+    }
+
+    #[inline(always)]
+    fn drop(&mut self, n: u32) {
+        self.held >>= n;
+        self.have -= n;
+    }
+
+    /// Takes up to 32 bits.
+    #[inline]
+    fn take(&mut self, n: u32) -> Result<u32> {
+        if self.have < n {
+            self.refill_slowly();
+            if self.have < n {
+                return Err(damaged("it ends early"));
+            }
+        }
+        let value = (self.held & ((1 << n) - 1)) as u32;
+        self.drop(n);
+        Ok(value)
+    }
+
+    /// Drops the rest of a byte, and gives back whole bytes that were held.
+    fn align(&mut self) {
+        self.drop(self.have % 8);
+        self.at -= (self.have / 8) as usize;
+        (self.held, self.have) = (0, 0);
+    }
+}
+
+fn stored(bits: &mut Bits, dst: &mut [u8], op: usize) -> Result<usize> {
+    bits.align();
+    let (length, complement) = (bits.take(16)?, bits.take(16)?);
+    if length != complement ^ 0xffff {
+        return Err(damaged("the length of a stored block"));
+    }
+    bits.align();
+    let length = length as usize;
+    let from = bits.src.get(bits.at..bits.at + length).ok_or_else(|| damaged("a stored block is cut off"))?;
+    let room = dst.len();
+    dst.get_mut(op..op + length).ok_or_else(|| too_much(room))?.copy_from_slice(from);
+    bits.at += length;
+    Ok(op + length)
+}
+
+/// Output that the fast loop may write before it looks at the room again: three literals and the longest copy.
+const ROOM: usize = 3 + 258 + 48;
+/// Bytes of the source that must be left for a round of the fast loop: two refills, each of 8 bytes.
+const AHEAD: usize = 32;
+
+/// Decodes one compressed block; returns where its output ends.
+///
+/// The entry of the next symbol is looked up before the copy of the one before, which hides the time that it takes.
+#[inline(always)]
+fn block(tables: &Tables, bits: &mut Bits, dst: &mut [u8], op: usize, copy: &impl Copy) -> Result<usize> {
+    let mut fast = Fast { src: bits.src, at: bits.at, held: bits.held, have: bits.have, op };
+    let ended = match (bits.src.len().checked_sub(AHEAD), dst.len().checked_sub(ROOM)) {
+        (Some(last_at), Some(last_op)) if fast.at <= last_at && fast.op <= last_op => {
+            fast.run(tables, dst, last_at, last_op, copy)?
+        }
+        _ => false,
+    };
+    (bits.at, bits.held, bits.have) = (fast.at, fast.held, fast.have);
+    if ended { Ok(fast.op) } else { careful(tables, bits, dst, fast.op) }
+}
+
+/// What the fast loop keeps in registers.
+struct Fast<'a> {
+    src: &'a [u8],
+    at: usize,
+    held: u64,
+    have: u32,
+    op: usize,
+}
+
+impl Fast<'_> {
+    /// Makes at least 56 bits available with one load, which the caller left room for.
+    #[inline(always)]
+    fn refill(&mut self) {
+        let word =
+            self.src.get(self.at..).and_then(|s| s.first_chunk()).map_or(0, |w| u64::from_le_bytes(*w));
+        self.held |= word << self.have;
+        self.at += ((63 - self.have) >> 3) as usize;
+        self.have |= 56;
+    }
+
+    /// Takes the bits of an entry.
+    #[inline(always)]
+    fn take(&mut self, entry: u32) {
+        self.held >>= entry & 63;
+        self.have = self.have.wrapping_sub(entry & 0xff) & 63;
+    }
+
+    #[inline(always)]
+    fn symbol(&self, tables: &Tables) -> u32 {
+        tables.symbols[(self.held & ((1 << SYMBOL_BITS) - 1)) as usize]
+    }
+
+    /// Decodes symbols while there is room on both sides; returns whether the block ended.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        tables: &Tables,
+        dst: &mut [u8],
+        last_at: usize,
+        last_op: usize,
+        copy: &impl Copy,
+    ) -> Result<bool> {
+        self.refill();
+        let mut entry = self.symbol(tables);
+        while self.at <= last_at && self.op <= last_op {
+            let mut before = self.held;
+            self.take(entry);
+            if entry & LITERAL != 0 {
+                let Some(out) = dst.get_mut(self.op..).and_then(|d| d.first_chunk_mut::<3>()) else { break };
+                out[0] = (entry >> 16) as u8;
+                self.op += 1;
+                entry = self.symbol(tables);
+                before = self.held;
+                self.take(entry);
+                if entry & LITERAL != 0 {
+                    out[1] = (entry >> 16) as u8;
+                    self.op += 1;
+                    entry = self.symbol(tables);
+                    before = self.held;
+                    self.take(entry);
+                    if entry & LITERAL != 0 {
+                        out[2] = (entry >> 16) as u8;
+                        self.op += 1;
+                        entry = self.symbol(tables);
+                        self.refill();
+                        continue;
+                    }
+                }
+            }
+            // At least 56 - 3 * 11 bits are held, and none of a code that goes on in a subtable.
+            if entry & EXCEPTION != 0 {
+                if entry & LINK != 0 {
+                    entry = tables.symbols[subtable(entry, self.held) & 4095];
+                    before = self.held;
+                    self.take(entry);
+                }
+                if entry & LITERAL != 0 {
+                    dst[self.op] = (entry >> 16) as u8;
+                    self.op += 1;
+                    self.refill();
+                    entry = self.symbol(tables);
+                    continue;
+                }
+                if entry & END != 0 {
+                    return Ok(true);
+                }
+                if entry & EXCEPTION != 0 {
+                    return Err(damaged("a symbol that has no code"));
+                }
+            }
+            let length = base_and_extra(entry, before);
+            let mut entry_of_distance = tables.distances[(self.held & ((1 << DISTANCE_BITS) - 1)) as usize];
+            self.refill();
+            before = self.held;
+            self.take(entry_of_distance);
+            if entry_of_distance & EXCEPTION != 0 {
+                if entry_of_distance & LINK != 0 {
+                    entry_of_distance = tables.distances[subtable(entry_of_distance, self.held) & 511];
+                    before = self.held;
+                    self.take(entry_of_distance);
+                }
+                if entry_of_distance & EXCEPTION != 0 {
+                    return Err(damaged("a distance that has no code"));
+                }
+            }
+            let distance = base_and_extra(entry_of_distance, before);
+            entry = self.symbol(tables);
+            self.refill();
+            copy.back(dst, self.op, distance, length)
+                .ok_or_else(|| damaged("a copy from before the start"))?;
+            self.op += length;
+        }
+        Ok(false)
+    }
+}
+
+/// Where in the table a link leads to.
+#[inline(always)]
+fn subtable(link: u32, held: u64) -> usize {
+    (link >> 16) as usize + (held as usize & ((1 << (link >> 8 & 31)) - 1))
+}
+
+/// The base of an entry plus its extra bits, which stand behind its code in `bits`.
+#[inline(always)]
+fn base_and_extra(entry: u32, bits: u64) -> usize {
+    let extra = (bits & ((1 << (entry & 63)) - 1)) >> (entry >> 8 & 31);
+    (entry >> 16 & 0x7fff) as usize + extra as usize
+}
+
+/// Takes the code and extra bits of an entry and adds them to its base.
+#[inline(always)]
+fn value(bits: &mut Bits, entry: u32) -> usize {
+    let value = base_and_extra(entry, bits.held);
+    bits.drop(entry & 0xff);
+    value
+}
+
+/// The same, symbol by symbol, to the end of the block.
+fn careful(tables: &Tables, bits: &mut Bits, dst: &mut [u8], mut op: usize) -> Result<usize> {
+    loop {
+        bits.refill_slowly();
+        let entry = look_up(bits, &tables.symbols, SYMBOL_BITS)?;
+        if entry & LITERAL != 0 {
+            bits.drop(entry & 0xff);
+            let room = dst.len();
+            *dst.get_mut(op).ok_or_else(|| too_much(room))? = (entry >> 16) as u8;
+            op += 1;
+            continue;
+        }
+        if entry & END != 0 {
+            bits.drop(entry & 0xff);
+            return Ok(op);
+        }
+        let length = value(bits, entry);
+        bits.refill_slowly();
+        let entry = look_up(bits, &tables.distances, DISTANCE_BITS)?;
+        let distance = value(bits, entry);
+        if length > dst.len() - op {
+            return Err(too_much(dst.len()));
+        }
+        crate::lz77::copy_back(dst, op, distance, length)
+            .ok_or_else(|| damaged("a copy from before the start"))?;
+        op += length;
+    }
+}
+
+/// The entry of the next code, for which there are enough bits.
+fn look_up(bits: &mut Bits, table: &[u32], index_bits: u32) -> Result<u32> {
+    let mut entry = table[bits.held as usize & ((1 << index_bits) - 1)];
+    if entry & LINK != 0 && entry & EXCEPTION != 0 {
+        if bits.have < index_bits {
+            return Err(damaged("it ends early"));
+        }
+        bits.drop(index_bits);
+        entry = table[subtable(entry, bits.held)];
+    }
+    // A literal's byte may look like the other flags do not: only entries that are none have them.
+    if entry & LITERAL == 0 && entry & EXCEPTION != 0 && entry & END == 0 {
+        return Err(damaged("bits that are no code"));
+    }
+    if entry & 0xff > bits.have {
+        return Err(damaged("it ends early"));
+    }
+    Ok(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::levels;
+    use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+    struct Rng(u64);
+
+    impl Rng {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % n.max(1)
+        }
+    }
+
+    fn raw(rng: &mut Rng) -> Vec<u8> {
+        let target = rng.below(60_000);
+        let mut raw = vec![];
+        while raw.len() < target {
+            match rng.below(4) {
+                0 => raw.extend((0..rng.below(3000)).map(|_| rng.below(256) as u8)),
+                1 => raw.resize(raw.len() + rng.below(3000), rng.below(4) as u8),
+                2 => raw.extend((0..rng.below(5000)).map(|_| (rng.below(16) * rng.below(16)) as u8)),
+                _ => {
+                    let unit: Vec<u8> = (0..1 + rng.below(300)).map(|_| rng.below(256) as u8).collect();
+                    raw.extend(unit.iter().cycle().take(rng.below(4000)));
+                }
+            }
+        }
+        raw
+    }
+
+    fn deflate(raw: &[u8], level: u32) -> Vec<u8> {
+        let mut out = vec![0; raw.len() + raw.len() / 4 + 1000];
+        let mut state = Compress::new(Compression::new(level), true);
+        assert_eq!(state.compress(raw, &mut out, FlushCompress::Finish).unwrap(), Status::StreamEnd);
+        out.truncate(state.total_out() as usize);
+        out
+    }
+
+    fn twin(src: &[u8], room: usize) -> Option<Vec<u8>> {
+        let mut out = vec![0; room];
+        let mut state = Decompress::new(true);
+        match state.decompress(src, &mut out, FlushDecompress::Finish) {
+            Ok(Status::StreamEnd) => {
+                out.truncate(state.total_out() as usize);
+                Some(out)
+            }
+            _ => None,
+        }
+    }
+
+    fn ours(level: Level, tables: &mut Tables, src: &[u8], room: usize) -> Option<Vec<u8>> {
+        let mut out = vec![0xEE; room];
+        let n = zlib_at(level, tables, src, &mut out).ok()?;
+        out.truncate(n);
+        Some(out)
+    }
+
+    #[test]
+    fn every_level_inflates_and_refuses_what_zlib_rs_does() {
+        let mut rng = Rng(3);
+        let mut tables = Tables::default();
+        for round in 0..250 {
+            let raw = raw(&mut rng);
+            let stream = deflate(&raw, round % 10);
+            for level in levels() {
+                for slack in [0, 1, 400] {
+                    assert!(ours(level, &mut tables, &stream, raw.len() + slack).as_ref() == Some(&raw));
+                }
+                assert!(raw.is_empty() || ours(level, &mut tables, &stream, raw.len() - 1).is_none());
+            }
+            for _ in 0..12 {
+                let mut hurt = stream.clone();
+                if rng.below(4) == 0 {
+                    hurt.truncate(rng.below(hurt.len()));
+                } else {
+                    for _ in 0..1 + rng.below(2) {
+                        // Damage near the front meets headers and code lengths.
+                        let near = if rng.below(2) == 0 { hurt.len().min(120) } else { hurt.len() };
+                        let i = rng.below(near);
+                        hurt[i] ^= 1 << rng.below(8);
+                    }
+                }
+                let want = twin(&hurt, raw.len() + 100);
+                for level in levels() {
+                    assert!(ours(level, &mut tables, &hurt, raw.len() + 100) == want, "round {round}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn streams_made_of_random_bits_end_as_in_zlib_rs() {
+        const ROOM: usize = 4000;
+        let mut rng = Rng(9);
+        let mut tables = Tables::default();
+        let mut whole = 0;
+        for round in 0..20_000 {
+            // A last block of each kind; most bytes of the second kind are literals.
+            let mut body = vec![(rng.below(256) as u8 & !7) | 1 | (rng.below(3) as u8) << 1];
+            body.extend((0..rng.below(200)).map(|_| (rng.below(256) >> (round % 5)) as u8));
+            let (mut out, mut state) = (vec![0; ROOM], Decompress::new(false));
+            let end = state.decompress(&body, &mut out, FlushDecompress::Finish);
+            let want = matches!(end, Ok(Status::StreamEnd)).then(|| {
+                out.truncate(state.total_out() as usize);
+                body.truncate(state.total_in() as usize);
+                body.extend(adler32(Level::Safe, &out).to_be_bytes());
+                out
+            });
+            whole += u32::from(want.is_some());
+            let stream = [&[0x78, 0x9c], &body[..]].concat();
+            for level in levels() {
+                assert!(ours(level, &mut tables, &stream, ROOM) == want, "{stream:?}");
+            }
+        }
+        assert!(whole > 200, "only {whole} streams end");
+    }
+}
