@@ -34,6 +34,12 @@ pub enum Command {
     Info(commands::info::InfoArguments),
     /// Read a dataset, or a selection of it, as text, .npy or raw bytes.
     Read(commands::read::ReadArguments),
+    /// Say what a read would touch: chunks, byte ranges, bytes.
+    Plan(commands::plan::PlanArguments),
+    /// List where each stored chunk of a dataset is.
+    Chunks(commands::chunks::ChunksArguments),
+    /// Compare two files or objects: exit 0 when they say the same, 1 when not.
+    Diff(commands::diff::DiffArguments),
     /// Print a digest of what a file says, the same for every implementation.
     Digest(commands::digest::DigestArguments),
     /// Turn a detector family into an exact, much smaller cache with a receipt; prove it; read it.

@@ -96,6 +96,7 @@ assert!(sum[[31, 31]] > sum[[5, 5]]);
 //! # Where to go on
 //!
 //! * [`hdf5`]: everything about reading, and [`hdf5::write`].
+//! * [`diff`]: whether two files or objects say the same, and where they do not.
 //! * [`digest`]: what a file says, as lines that every implementation prints alike.
 //! * [`view`] and [`value`]: objects and elements as plain data, for JSON and for people.
 //! * [`numpy`]: dtypes and `.npy` headers.
@@ -103,6 +104,7 @@ assert!(sum[[31, 31]] > sum[[5, 5]]);
 
 #[cfg(feature = "ndarray")]
 pub mod arrays;
+pub mod diff;
 pub mod digest;
 pub mod hdf5;
 pub mod numpy;

@@ -1,12 +1,15 @@
 //! The commands, one file each: arguments, then what is done with them.
 
+pub mod chunks;
 pub mod completions;
+pub mod diff;
 pub mod digest;
 pub mod info;
 pub mod lanes;
 pub mod ls;
 pub mod man;
 pub mod pack;
+pub mod plan;
 pub mod read;
 
 use clap::Args;

@@ -23,7 +23,8 @@ pub struct ReadArguments {
     /// The dataset.
     pub path: String,
 
-    /// What to read, as NumPy writes it: "0:10, :, -1, ::2"; without it everything.
+    /// What to read, as NumPy writes it: "0:10, ..., -1, ::-2", lists "[1, 5]" of integers or True and False, None;
+    /// without it everything.
     #[arg(long, short, value_name = "SELECTION", allow_hyphen_values = true)]
     pub select: Option<String>,
 

@@ -1,6 +1,7 @@
 //! Tests of the `tensilo` program, run as a user runs it: arguments in; stdout, stderr and exit code out.
 
 mod behaviour;
+mod comparing;
 mod corpus;
 mod lanes;
 mod packing;

@@ -31,6 +31,16 @@ fn read_prints_rows() {
 }
 
 #[test]
+fn plan_chunks_and_diff_say_what_they_found() {
+    snapshot("plan", &["plan", "sample.h5", "/scan/counts", "--select", "1, [0, 2], ::-1"]);
+    snapshot("plan-json", &["plan", "sample.h5", "/scan/counts", "--select", "1", "--json"]);
+    snapshot("chunks", &["chunks", "sample.h5", "/scan/counts"]);
+    snapshot("diff-same", &["diff", "sample.h5", "sample.h5"]);
+    snapshot("diff-other", &["diff", "sample.h5", "sample.h5", "/scan/counts", "/names"]);
+    snapshot("error-chunks", &["chunks", "sample.h5", "/scan/angle"]);
+}
+
+#[test]
 fn errors_are_one_line_with_a_hint() {
     snapshot("error-no-object", &["info", "sample.h5", "/scan/nothing"]);
     snapshot("error-no-object-json", &["info", "sample.h5", "/scan/nothing", "--json"]);
