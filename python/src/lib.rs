@@ -3,7 +3,7 @@
 //! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
 //! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`),
 //! arrays that are windows of a mapped store (`lanes`), NumPy's arrays as records (`array_source`, `source`), and
-//! batches whose memory is used again (`loader`).
+//! batches whose memory is used again (`loader`), record stores of loaderx's format (`zrecord`).
 
 mod array_source;
 mod errors;
@@ -14,8 +14,11 @@ mod pack;
 mod reading;
 mod signals;
 mod source;
+mod zrecord;
 
 use pyo3::prelude::*;
+// Linked for their functions for C, which `tensilo.loaderx._lib` shows to cffi.
+use ::{sampler as _, zrecord as _};
 
 /// The native half of the package.
 #[pymodule]
@@ -27,6 +30,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<pack::PackInspection>()?;
     m.add_class::<pack::PackPlan>()?;
     m.add_class::<pack::PackFile>()?;
+    m.add_class::<zrecord::ZrecordStore>()?;
     m.add_function(wrap_pyfunction!(pack::pack_inspect, m)?)?;
     m.add_function(wrap_pyfunction!(pack::pack_plan, m)?)?;
     m.add_function(wrap_pyfunction!(pack::pack_produce, m)?)?;

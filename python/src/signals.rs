@@ -83,6 +83,19 @@ pub fn interruptible<T: Send>(
     callbacks: Callbacks,
     work: impl FnOnce(&dyn Monitor) -> Result<T> + Send,
 ) -> PyResult<T> {
+    interruptible_as(py, callbacks, work, exception)
+}
+
+/// [`interruptible`] for work whose errors are exceptions of another kind.
+///
+/// # Errors
+/// What was raised, or what `exception` makes of the work's error.
+pub fn interruptible_as<T: Send>(
+    py: Python<'_>,
+    callbacks: Callbacks,
+    work: impl FnOnce(&dyn Monitor) -> Result<T> + Send,
+    exception: impl FnOnce(Python<'_>, &Error) -> PyErr,
+) -> PyResult<T> {
     let (result, raised) = py.detach(|| {
         let signals = Signals::new(callbacks);
         (work(&signals), signals.into_raised())

@@ -25,7 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("capi-zrecord", &["core", "records"]),
     ("tensilo", &["core", "filters", "hdf5", "records", "lanes", "loader", "pack", "convert"]),
     ("cli", &["tensilo"]),
-    ("python", &["tensilo"]),
+    ("python", &["tensilo", "capi-sampler", "capi-zrecord"]),
 ];
 
 /// Floors of a crate, from the ground up; folders on one floor do not import each other. Crates that are not here may

@@ -117,3 +117,4 @@ pub use tensilo_core::{Error, ErrorKind, Result};
 pub use tensilo_lanes as lanes;
 pub use tensilo_loader as loader;
 pub use tensilo_pack as pack;
+pub use tensilo_records as records;
