@@ -9,10 +9,10 @@
 )]
 
 use pyo3::prelude::*;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tensilo::core::dtype::DType;
 use tensilo::core::gather::{
-    FieldBuffer, FieldSchema, Gather, Schema, StoreFingerprint, check_buffers, check_ids,
+    FieldBuffer, FieldSchema, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids,
 };
 use tensilo::core::threads::Threads;
 use tensilo::core::{Monitor, Progress};
@@ -22,6 +22,8 @@ use tensilo::{Error, Result};
 const LOOKED_AT: (u64, usize) = (256, 4096);
 /// Records between two questions to the monitor.
 const BETWEEN: usize = 256;
+/// Bytes from which several threads copy.
+const WORTH_THREADS: usize = 4 << 20;
 
 /// An array whose rows are records of one field.
 #[derive(Debug)]
@@ -97,6 +99,39 @@ impl ArrayRecords {
         Ok((Schema::new(vec![field])?, rows, row_bytes, stride))
     }
 
+    /// Copies rows to places that are `stride` bytes apart, each thread a run of them.
+    fn gather_by_threads(
+        &self,
+        ids: &[u64],
+        bytes: &mut [u8],
+        stride: usize,
+        threads: Threads,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let run = ids.len().div_ceil(threads.get() * 4).max(1);
+        let rows = bytes.chunks_mut(run.saturating_mul(stride).max(1)).map(Some).map(Mutex::new);
+        let runs: Vec<_> = ids.chunks(run).zip(rows).collect();
+        let total = ids.len() as u64;
+        threads.for_each(
+            runs.len(),
+            monitor,
+            "gathering",
+            total,
+            || (),
+            |(), i, done| {
+                let (ids, bytes) = &runs[i];
+                let Some(bytes) = bytes.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+                    return Ok(());
+                };
+                for (id, place) in ids.iter().zip(bytes.chunks_mut(stride.max(1))) {
+                    self.copy_row(*id, &mut place[..self.row_bytes]);
+                }
+                done.add(ids.len() as u64);
+                Ok(())
+            },
+        )
+    }
+
     /// Copies the beginning of a row.
     fn copy_row(&self, row: u64, into: &mut [u8]) {
         assert!(row < self.rows && into.len() <= self.row_bytes, "a row of the array, and no more than it");
@@ -154,12 +189,16 @@ impl Gather for ArrayRecords {
         &self,
         ids: &[u64],
         into: &mut [FieldBuffer<'_>],
-        _threads: Threads,
+        threads: Threads,
         monitor: &dyn Monitor,
     ) -> Result<()> {
         check_buffers(self, ids, into)?;
         let total = ids.len() as u64;
         for buffer in into {
+            if let (Places::Stride(stride), true) = (buffer.places, buffer.bytes.len() >= WORTH_THREADS) {
+                self.gather_by_threads(ids, buffer.bytes, stride as usize, threads, monitor)?;
+                continue;
+            }
             for (i, id) in ids.iter().enumerate() {
                 if i % BETWEEN == 0 {
                     monitor.poll(&Progress { stage: "gathering", done: i as u64, total })?;

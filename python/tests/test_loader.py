@@ -15,7 +15,19 @@ import time
 import numpy as np
 import pytest
 
-from tensilo import DataLoader, LaneStore, MapDataset, Mix, Ragged, loader, map_dataset, sampler, sources
+from tensilo import (
+    DataLoader,
+    LaneStore,
+    MapDataset,
+    Mix,
+    Ragged,
+    Sampler,
+    _native,
+    loader,
+    map_dataset,
+    sampler,
+    sources,
+)
 from tensilo.errors import SourceChangedError, TensiloError
 
 DATA = np.arange(100 * 12, dtype="<f4").reshape(100, 3, 4)
@@ -355,6 +367,31 @@ def test_a_forked_child_goes_on_where_the_parent_stands(transform):
 
             assert in_child(child) == expected[2:5]
             assert labels(take(iterator, 3)) == expected[2:5], "and so does the parent"
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_the_native_loader_starts_anew_in_a_forked_child():
+    source = _native.Source.array("x", LABELS, LABELS.dtype.str)
+    sampler = Sampler(100, 8)
+    expected = [sampler.next().tolist() for _ in range(6)]
+    for _ in range(10):
+        native = _native.Loader(source, Sampler(100, 8)._native, workers=3, prefetch=2, fields=[])
+        assert [native.next()[2].tolist() for _ in range(2)] == expected[:2]
+
+        def child(native=native):
+            return [native.next()[2].tolist() for _ in range(3)]
+
+        assert in_child(child) == expected[2:5]
+        assert native.next()[2].tolist() == expected[2]
+        native.close()
+
+
+@pytest.mark.parametrize("num_workers", [0, 3])
+def test_large_batches_are_copied_by_several_threads(num_workers):
+    data = np.random.default_rng(3).integers(0, 256, (40, 200_000), dtype="u1")
+    with DataLoader(data, np.arange(40), num_workers, 32, epochs=2) as loader:
+        for batch in loader:
+            assert np.array_equal(batch["data"], data[batch["label"]])
 
 
 def serve(loader, queue):

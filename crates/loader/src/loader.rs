@@ -3,6 +3,8 @@
 //! A worker takes the next ids under a lock, so steps are handed out in order; it reads and transforms them, and puts
 //! the result into the place that was reserved for the step. The consumer takes places from the front. A place is
 //! reserved only while there are fewer than `prefetch` + `workers`, so a slow consumer stops the workers.
+//!
+//! The first step is read by as many threads as there are workers, before the second begins: it is waited for.
 
 use crate::batch::Batch;
 use crate::fork::{Home, Reading};
@@ -92,6 +94,7 @@ struct Shared<T> {
     /// A place became free, or the loader closes.
     room: Condvar,
     closing: CancelFlag,
+    workers: Threads,
     home: Home,
 }
 
@@ -113,7 +116,17 @@ struct Queue<T> {
     taken: u64,
     closed: bool,
     exhausted: bool,
+    /// The first step is done, or is no longer waited for.
+    begun: bool,
     running: usize,
+}
+
+impl<T> Queue<T> {
+    /// May another step be handed out, if no more than so many are?
+    fn has_room(&self, most: usize) -> bool {
+        let begins = self.taken == 0 && self.places.is_empty();
+        self.closed || self.exhausted || (self.places.len() < most && (self.begun || begins))
+    }
 }
 
 impl<T> Shared<T> {
@@ -123,10 +136,19 @@ impl<T> Shared<T> {
 }
 
 impl<T> Work<T> {
-    fn run(&self, step: &Step, ids: &[u64], threads: Threads, monitor: &dyn Monitor) -> Outcome<T> {
+    /// Reads and transforms a step; says when it was read, or failed to be.
+    fn run(
+        &self,
+        step: &Step,
+        ids: &[u64],
+        threads: Threads,
+        monitor: &dyn Monitor,
+        was_read: impl Fn(),
+    ) -> Outcome<T> {
         let work = || {
             let batch = {
                 let _reading = Reading::begin();
+                let _said = OnDrop(&was_read);
                 Batch::gather(&*self.store, &self.fields, step, ids, &self.pool, threads, monitor)?
             };
             (self.transform)(batch)
@@ -235,6 +257,7 @@ impl<T: Send + 'static> Loader<T> {
             taken: 0,
             closed: false,
             exhausted: false,
+            begun: false,
             running: options.workers,
         };
         let shared = Arc::new(Shared {
@@ -243,6 +266,7 @@ impl<T: Send + 'static> Loader<T> {
             ready: Condvar::new(),
             room: Condvar::new(),
             closing: CancelFlag::new(),
+            workers: Threads::new(options.workers.max(1)),
             home: Home::here(),
         });
         let most = options.prefetch.max(1) + options.workers;
@@ -313,7 +337,7 @@ impl<T: Send + 'static> Loader<T> {
         let step = queue.sampler.next_into(&mut self.ids)?;
         drop(queue);
         self.taken = step.after;
-        Some(self.shared.work.run(&step, &self.ids, Threads::default(), monitor))
+        Some(self.shared.work.run(&step, &self.ids, Threads::default(), monitor, || ()))
     }
 
     /// In a forked child: threads and locks of its own. What the parent's threads share is never touched again.
@@ -397,7 +421,7 @@ fn work<T>(shared: &Shared<T>, most: usize) {
     let mut ids = Vec::new();
     loop {
         let mut queue = shared.queue();
-        while queue.places.len() >= most && !queue.closed {
+        while !queue.has_room(most) {
             queue = shared.room.wait(queue).unwrap_or_else(|p| p.into_inner());
         }
         if queue.closed || queue.exhausted {
@@ -411,7 +435,13 @@ fn work<T>(shared: &Shared<T>, most: usize) {
         let ticket = queue.taken + queue.places.len() as u64;
         queue.places.push_back(None);
         drop(queue);
-        let outcome = shared.work.run(&step, &ids, Threads::ONE, &shared.closing);
+        let threads = if ticket == 0 { shared.workers } else { Threads::ONE };
+        let outcome = shared.work.run(&step, &ids, threads, &shared.closing, || {
+            if ticket == 0 {
+                shared.queue().begun = true;
+                shared.room.notify_all();
+            }
+        });
         let mut queue = shared.queue();
         if queue.closed {
             drop(queue);
@@ -425,6 +455,15 @@ fn work<T>(shared: &Shared<T>, most: usize) {
         if place == 0 {
             shared.ready.notify_all();
         }
+    }
+}
+
+/// Calls something when it is dropped, also by a panic.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
