@@ -42,6 +42,20 @@ impl Python {
         assert!(self.answers(statements), "Python failed at: {statements}");
     }
 
+    /// The value of an expression, as Python prints it on one line.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub fn ask(&self, expression: &str) -> String {
+        let mut line = String::new();
+        writeln!(self.to.borrow_mut(), "print({expression})").expect("Python listens");
+        self.from.borrow_mut().read_line(&mut line).expect("Python answers");
+        let mut ok = String::new();
+        self.from.borrow_mut().read_line(&mut ok).expect("Python answers");
+        assert_eq!(ok, "ok\n", "Python failed at: {expression}");
+        line.trim().to_owned()
+    }
+
     fn answers(&self, statements: &str) -> bool {
         let mut line = String::new();
         writeln!(self.to.borrow_mut(), "{statements}").is_ok()

@@ -8,6 +8,7 @@ mod hdf5_read;
 mod lanes;
 mod loader;
 mod measure;
+mod plot;
 mod report;
 
 use std::process::ExitCode;
@@ -21,13 +22,21 @@ const COMPARISONS: &[Comparison] = &[
         "every filter, encoding and decoding one chunk of detector counts and of floats",
         filters::run,
     ),
-    ("hdf5-read", "datasets that h5py wrote, read whole and in parts, by us and by h5py", hdf5_read::run),
+    (
+        "hdf5-read",
+        "files that h5py wrote, read whole and in parts, by us, h5py and other readers; memory; scaling",
+        hdf5_read::run,
+    ),
     ("lanes", "lane stores written, opened and windowed, by us, petektools, NumPy and h5py", lanes::run),
     ("loader", "batches by us, PyTorch, Grain and loaderx, and record numbers by us and NumPy", loader::run),
 ];
 
 fn main() -> ExitCode {
-    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if hdf5_read::child(&args) {
+        return ExitCode::SUCCESS;
+    }
+    match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("bench: {reason}");
@@ -51,5 +60,8 @@ fn run(args: &[String]) -> Result<(), String> {
     };
     let report = compare()?;
     print!("{}", if json { report.json() } else { report.table() });
+    for path in report.draw(name)? {
+        eprintln!("drawn: {}", path.display());
+    }
     Ok(())
 }

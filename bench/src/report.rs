@@ -1,7 +1,19 @@
 //! A table for people and JSON lines for programs, from the same rows.
+#![expect(clippy::disallowed_methods, reason = "drawings need no crash safety")]
 
 use crate::measure::{Contestant, Seconds, in_turn};
+use crate::plot::Plot;
 use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What the first contestant of a case is to reach.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// The contestant that it is held against.
+    pub against: &'static str,
+    /// How often as fast it is to be.
+    pub times: f64,
+}
 
 /// One contestant in one case.
 #[derive(Debug)]
@@ -18,19 +30,73 @@ struct Row {
 #[derive(Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
+    /// A line for each case that has a goal.
+    goals: Vec<String>,
     notes: Vec<String>,
+    plots: Vec<Plot>,
 }
 
 impl Report {
     /// Times the contestants of one case, which each handle `bytes` uncompressed bytes per call.
-    pub fn compare(&mut self, case: impl Into<String>, bytes: u64, mut contestants: Vec<Contestant<'_>>) {
+    pub fn compare(&mut self, case: impl Into<String>, bytes: u64, contestants: Vec<Contestant<'_>>) {
+        self.compare_with(case, bytes, contestants, None);
+    }
+
+    /// As [`compare`](Self::compare), and says whether the first contestant reaches a goal, and who else is faster.
+    pub fn compare_with(
+        &mut self,
+        case: impl Into<String>,
+        bytes: u64,
+        mut contestants: Vec<Contestant<'_>>,
+        goal: Option<Goal>,
+    ) {
         let case = case.into();
+        let before = self.rows.len();
         let seconds = in_turn(&mut contestants);
         let Some(first) = seconds.first().copied() else { return };
         for (contestant, seconds) in contestants.into_iter().zip(seconds) {
             let ratio = first.median / seconds.median;
             self.rows.push(Row { case: case.clone(), name: contestant.name, bytes, seconds, ratio });
         }
+        let rows = &self.rows[before..];
+        let Some(best) = rows[1..].iter().min_by(|a, b| a.seconds.median.total_cmp(&b.seconds.median)) else {
+            return;
+        };
+        let over = best.seconds.median / first.median;
+        let mut line = format!("{case}: {over:.2} × the fastest other ({})", best.name);
+        if let Some(goal) = goal
+            && let Some(other) = rows.iter().find(|r| r.name == goal.against)
+        {
+            let reached = other.seconds.median / first.median;
+            let verdict = if reached >= goal.times { "reached" } else { "missed" };
+            let wanted = format!("{reached:.2} × {} (goal {}, {verdict})", goal.against, goal.times);
+            line = format!("{case}: {wanted}, {over:.2} × the fastest other ({})", best.name);
+        }
+        self.goals.push(line);
+    }
+
+    /// Adds a line below the table.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// A drawing, written when all is done.
+    pub fn plot(&mut self, plot: Plot) {
+        self.plots.push(plot);
+    }
+
+    /// Writes the drawings beside the build and returns their paths.
+    pub fn draw(&self, name: &str) -> Result<Vec<PathBuf>, String> {
+        let this = std::env::current_exe().map_err(|e| e.to_string())?;
+        let folder = this.ancestors().nth(2).ok_or("no folder for drawings")?.join("bench").join(name);
+        let mut paths = Vec::new();
+        for plot in &self.plots {
+            let path = folder.join(format!("{}.png", plot.name));
+            std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            std::fs::write(&path, plot.png()?).map_err(|e| format!("{}: {e}", path.display()))?;
+            paths.push(path);
+        }
+        Ok(paths)
     }
 
     /// Takes the times of contestants that were timed elsewhere, round after round.
@@ -50,11 +116,6 @@ impl Report {
             rows.map(|r| r.seconds.median).fold(f64::NAN, f64::min)
         };
         (least(true), least(false))
-    }
-
-    /// Adds a line below the table.
-    pub fn note(&mut self, note: String) {
-        self.notes.push(note);
     }
 
     /// The rows, one a line; MB are 10^6 uncompressed bytes.
@@ -78,7 +139,7 @@ impl Report {
             )
             .expect("a string takes text");
         }
-        self.notes.iter().for_each(|note| writeln!(out, "{note}").expect("a string takes text"));
+        self.goals.iter().chain(&self.notes).for_each(|line| out.push_str(&format!("{line}\n")));
         out
     }
 

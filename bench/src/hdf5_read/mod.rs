@@ -1,0 +1,153 @@
+//! Reading HDF5 files that h5py wrote, by us, by h5py and (with the feature `peers`) by other readers in Rust: the same
+//! bytes in one run, from a file system in memory where there is one. Every call opens the file anew. Results are
+//! compared before anything is timed. Then extra memory, and how time grows with size, chunks, objects and points.
+
+mod files;
+mod memory;
+mod ours;
+mod peers;
+mod rows;
+mod scaling;
+
+use crate::h5py::Python;
+use crate::measure::Contestant;
+use crate::report::{Goal, Report};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+pub use memory::child;
+
+/// A result that can be compared: order matters, and so does every bit. Python's `digest` computes the same.
+fn digest(bytes: &[u8]) -> u64 {
+    let word = |(i, part): (usize, &[u8])| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word).wrapping_mul(i as u64 * 2 + 1)
+    };
+    bytes.chunks(8).enumerate().map(word).fold(0, u64::wrapping_add)
+}
+
+/// The first lines of the Python process.
+const PYTHON: &str = "import os\n\
+def digest(a):\n\
+\x20   b = np.ascontiguousarray(a).tobytes()\n\
+\x20   w = np.frombuffer(b + bytes(-len(b) % 8), '<u8')\n\
+\x20   return int((w * (np.arange(len(w), dtype='u8') * np.uint64(2) + np.uint64(1))).sum(dtype='u8'))\n";
+
+/// One reader: reads, and says the digest of the result when asked to.
+struct Reader<'a> {
+    name: &'static str,
+    read: Box<dyn FnMut(bool) -> u64 + 'a>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(name: &'static str, read: impl FnMut(bool) -> u64 + 'a) -> Self {
+        Self { name, read: Box::new(read) }
+    }
+}
+
+/// The digest of elements, if it is asked for.
+fn found<T: bytemuck::NoUninit>(values: &[T], check: bool) -> u64 {
+    if check { digest(bytemuck::cast_slice(values)) } else { std::hint::black_box(values).len() as u64 }
+}
+
+/// One row of the comparison.
+struct Row<'a> {
+    name: &'static str,
+    bytes: u64,
+    /// How often as fast as h5py we are to be; `None` where the best peer is to be beaten.
+    goal: Option<f64>,
+    readers: Vec<Reader<'a>>,
+}
+
+impl Row<'_> {
+    /// Compares the results, then times. A reader that refuses or reads something else is named and left out.
+    fn run(mut self, report: &mut Report) {
+        let wanted = (self.readers[0].read)(true);
+        self.readers.retain_mut(|reader| {
+            let read = std::panic::AssertUnwindSafe(|| (reader.read)(true));
+            match std::panic::catch_unwind(read) {
+                Ok(found) if found == wanted => true,
+                Ok(_) => {
+                    report.note(format!("{}: {} reads other values", self.name, reader.name));
+                    reader.name == "h5py" && panic!("{}: we do not read what h5py reads", self.name)
+                }
+                Err(_) => {
+                    report.note(format!("{}: {} cannot", self.name, reader.name));
+                    false
+                }
+            }
+        });
+        let goal = self.goal.map(|times| Goal { against: "h5py", times });
+        let contestants = self.readers.into_iter().map(contestant).collect();
+        report.compare_with(self.name, self.bytes, contestants, goal);
+    }
+}
+
+/// A reader that is timed.
+fn contestant(reader: Reader<'_>) -> Contestant<'_> {
+    let Reader { name, mut read } = reader;
+    Contestant::new(name, move || {
+        read(false);
+    })
+}
+
+/// h5py, asked through its process; many readers share it.
+#[derive(Clone)]
+struct H5py(Rc<RefCell<Python>>);
+
+impl H5py {
+    fn run(&self, statements: &str) {
+        self.0.borrow().run(statements);
+    }
+
+    /// A reader that runs statements which leave their result in `r`.
+    fn reader(&self, statements: String) -> Reader<'static> {
+        let python = self.clone();
+        let mut asked = statements;
+        asked.push_str("; D = digest(r)");
+        let timed = asked.trim_end_matches("; D = digest(r)").to_owned();
+        Reader::new("h5py", move |check| {
+            if !check {
+                python.run(&timed);
+                return 0;
+            }
+            python.run(&asked);
+            python.0.borrow().ask("D").parse().expect("a number")
+        })
+    }
+}
+
+/// A folder on a file system in memory, where there is one.
+fn folder() -> Result<tempfile::TempDir, String> {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.map_err(|e| e.to_string())
+}
+
+/// Needs the test environment, whose h5py also makes the files.
+pub fn run() -> Result<Report, String> {
+    let python = Python::start().ok_or("needs h5py: run `cargo xtask env` first")?;
+    let python = H5py(Rc::new(RefCell::new(python)));
+    let folder = folder()?;
+    let script = folder.path().join("definitions.py");
+    files::write_text(&script, PYTHON)?;
+    python.run(&format!("exec(open({:?}).read(), globals())", script.display().to_string()));
+    let mut report = Report::default();
+    let made: PathBuf = folder.path().to_path_buf();
+    files::make(&python, &made)?;
+    let only = std::env::var("TENSILO_BENCH_ONLY").unwrap_or_default();
+    for row in rows::all(&python, &made) {
+        if row.name.contains(&only) {
+            row.run(&mut report);
+        }
+    }
+    if only.is_empty() || only == "memory" {
+        memory::run(&python, &made, &mut report)?;
+    }
+    if only.is_empty() || only == "scaling" {
+        scaling::run(&made, &mut report)?;
+    }
+    Ok(report)
+}
