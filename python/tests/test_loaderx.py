@@ -436,4 +436,4 @@ def test_loaderxs_own_tests_pass(tmp_path: Path) -> None:
         source.extract("loaderx-0.5.0/tests/test_loaderx.py", tmp_path, filter="data")
     test = tmp_path / "loaderx-0.5.0/tests/test_loaderx.py"
     out = subprocess.run([sys.executable, "-c", OWN_TESTS, str(test)], capture_output=True, text=True, cwd=tmp_path)
-    assert out.returncode == 0 and "14 passed" in out.stdout, out.stdout
+    assert out.returncode == 0 and "15 passed" in out.stdout, out.stdout

@@ -196,14 +196,14 @@ class Dataset:
             The mask has another length, or the indices are no integers.
         """
         if isinstance(idx, slice):
-            return self._gather(np.arange(*idx.indices(len(self)), dtype=np.int64))
+            return self._samples(np.arange(*idx.indices(len(self)), dtype=np.int64))
         if isinstance(idx, (bool, np.bool_)):
             raise IndexError("a single truth value is no index of a dataset")
         if isinstance(idx, SupportsIndex) and not isinstance(idx, np.ndarray):
             position = operator.index(idx)
             if not -len(self) <= position < len(self):
                 raise ZrecordError(-3, f"index {position} of {len(self)} samples")
-            sample: NDArray[Any] = self._gather(np.array([position], dtype=np.int64))[0]
+            sample: NDArray[Any] = self._samples(np.array([position], dtype=np.int64))[0]
             return sample
         array = np.asarray(idx)
         if array.size == 0 and array.dtype.kind == "f" and not isinstance(idx, np.ndarray):
@@ -211,12 +211,12 @@ class Dataset:
         if array.dtype == np.bool_:
             if array.shape != (len(self),):
                 raise IndexError(f"a mask of shape {array.shape} for {len(self)} samples")
-            return self._gather(np.flatnonzero(array))
+            return self._samples(np.flatnonzero(array))
         if array.dtype.kind not in "iu":
             raise IndexError(f"indices must be integers, slices or masks, not {array.dtype}")
         if array.ndim == 0:
             return self[int(array)]
-        return self._gather(array.reshape(-1)).reshape(*array.shape, *self.shape)
+        return self._samples(array.reshape(-1)).reshape(*array.shape, *self.shape)
 
     def __getitems__(self, idxs: ArrayLike) -> NDArray[Any]:
         """Samples by a list or array of integers, or a mask: what loaders call.
@@ -231,9 +231,9 @@ class Dataset:
         numpy.ndarray
             Of shape ``(len(idxs), *self.shape)``.
         """
-        return self[np.asarray(idxs)] if np.size(idxs) else self._gather(np.zeros(0, np.int64))
+        return self[np.asarray(idxs)] if np.size(idxs) else self._samples(np.zeros(0, np.int64))
 
-    def _gather(self, ids: NDArray[Any]) -> NDArray[Any]:
+    def _samples(self, ids: NDArray[Any]) -> NDArray[Any]:
         """The samples of a list of indices."""
         if ids.dtype.kind == "i" and ids.size and ids.min() < 0:
             ids = np.where(ids < 0, ids + len(self), ids)
