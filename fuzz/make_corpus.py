@@ -63,6 +63,65 @@ def filters():
             write("filters", f"f4-{name}", stored_chunk(f4, **creation))
 
 
+def one_filter(data, number, options):
+    """Client values and the first chunk of a dataset with one filter, in the form that each decoder's target reads."""
+    memory = io.BytesIO()
+    with h5py.File(memory, "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk(data.shape)
+        if number == 3:
+            plist.set_fletcher32()
+        elif number == 4:
+            plist.set_szip(*options)
+        elif number == 6:
+            plist.set_scaleoffset(*options)
+        else:
+            plist.set_filter(number, h5py.h5z.FLAG_OPTIONAL, options)
+        kind = h5py.h5t.py_create(data.dtype)
+        if number == 5:
+            kind = kind.copy()
+            kind.set_precision(11)
+        space = h5py.h5s.create_simple(data.shape)
+        dataset = h5py.h5d.create(file.id, b"d", kind, space, plist)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, data, mtype=kind)
+        h5py.h5f.flush(file.id)
+        _, _, values, _ = dataset.get_create_plist().get_filter(0)
+        mask, chunk = dataset.read_direct_chunk((0,) * data.ndim)
+        assert mask == 0, number
+    head = struct.pack("<BHB", data.dtype.itemsize - 1, data.size, len(values))
+    return head + struct.pack(f"<{len(values)}I", *values) + chunk
+
+
+def decoders():
+    import vbz_h5py_plugin  # noqa: F401  (registers VBZ)
+
+    few, runs = counts(400, "u2"), np.repeat(counts(12, "u2", 3), 40)
+    for name, number, choices in [
+        ("deflate", 1, [(1,), (9,)]),
+        ("fletcher32", 3, [()]),
+        ("szip", 4, [(4, 8), (32, 16)]),
+        ("nbit", 5, [()]),
+        ("scaleoffset", 6, [(2, 0), (2, 11)]),
+        ("bzip2", 307, [(1,)]),
+        ("lzf", 32000, [()]),
+        ("blosc", 32001, [(0, 0, 0, 0, 5, shuffle, codec) for shuffle in (0, 1, 2) for codec in (0, 1, 3, 4, 5)]),
+        ("lz4", 32004, [(), (256,)]),
+        ("bitshuffle", 32008, [(), (0, 2), (128, 2), (0, 3, 3)]),
+        ("zstandard", 32015, [(3,)]),
+        ("vbz", 32020, [(0, 2, 1, 1), (1, 2, 1, 0)]),
+        ("blosc2", 32026, [hdf5plugin.Blosc2(c, 5, f).filter_options for f in (0, 1, 2) for c in ("blosclz", "lz4", "zlib", "zstd")]),
+    ]:
+        for i, options in enumerate(choices):
+            for kind, data in ("few", few), ("runs", runs):
+                write(name, f"{kind}-{i}", one_filter(data, number, options))
+    for i, options in enumerate([{"reversible": True}, {"rate": 8}, {"accuracy": 0.01}, {"precision": 12}]):
+        field = np.sin(np.arange(400, dtype="f4").reshape(20, 20) / 9)
+        write("zfp", f"f4-{i}", one_filter(field, 32013, hdf5plugin.Zfp(**options).filter_options))
+    grid = counts(400, "u2").reshape(20, 20)
+    write("blosc2", "grid", one_filter(grid, 32026, hdf5plugin.Blosc2("zstd").filter_options))
+    write("scaleoffset", "f4", one_filter(np.linspace(0, 1, 300, dtype="f4"), 6, (0, 2)))
+
+
 def wire():
     write("wire", "ramp", bytes(range(256)))
     write("wire", "every-field", bytes([0, 1, 2, 3, 4, 0x35, 6, 7, 8]) * 12)
@@ -121,4 +180,5 @@ def hdf5():
 if __name__ == "__main__":
     wire()
     filters()
+    decoders()
     hdf5()
