@@ -1,13 +1,16 @@
 //! Comparisons in one run: `cargo xtask bench NAME [--json]`. Peers that need a C compiler are behind the feature
 //! `peers`.
 
+mod clock;
 mod data;
+mod family;
 mod filters;
 mod h5py;
 mod hdf5_read;
 mod lanes;
 mod loader;
 mod measure;
+mod pack;
 mod plot;
 mod report;
 
@@ -46,6 +49,13 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[String]) -> Result<(), String> {
+    // These take options of their own.
+    match args {
+        [name, rest @ ..] if name == "pack" => return pack::run(rest),
+        [name, rest @ ..] if name == "pack-family" => return pack::make(rest),
+        [name, rest @ ..] if name == "pack-child" => return pack::child(rest),
+        _ => {}
+    }
     let (name, json) = match args {
         [name] => (name.as_str(), false),
         [name, flag] if flag == "--json" => (name.as_str(), true),
@@ -53,6 +63,8 @@ fn run(args: &[String]) -> Result<(), String> {
     };
     if name == "list" {
         COMPARISONS.iter().for_each(|(name, what, _)| println!("{name:12} {what}"));
+        println!("{:12} a detector family packed, part by part, and by h5py and NumPy; --full", "pack");
+        println!("{:12} only makes such a family: FOLDER, --full", "pack-family");
         return Ok(());
     }
     let Some((_, _, compare)) = COMPARISONS.iter().find(|(n, _, _)| *n == name) else {

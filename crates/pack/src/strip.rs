@@ -144,6 +144,19 @@ fn narrow_any(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, [u16; S
     (rows, bits)
 }
 
+/// Copies a strip's rows to where they belong in frames of `pixels` values each.
+#[inline]
+pub(crate) fn place(rows: &Rows, pixels: usize, at: usize, n: usize, frames: &mut [u8]) {
+    for (frame, row) in frames.chunks_exact_mut(pixels).zip(rows) {
+        let to = &mut frame[at..at + n];
+        match <&mut [u8; STRIP]>::try_from(&mut *to) {
+            // A whole line, without a call.
+            Ok(line) => *line = *row,
+            Err(_) => to.copy_from_slice(&row[..n]),
+        }
+    }
+}
+
 /// Packs the first `widths.len()` pixels of a strip (at most 64, of 0 to 8 bits) into `out`, tile behind tile; returns
 /// the bytes written.
 ///

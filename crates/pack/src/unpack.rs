@@ -2,7 +2,7 @@
 
 use crate::profile::Flavour;
 use crate::read::{Pack, Shard, whole_group};
-use crate::strip::{STRIP, TILE};
+use crate::strip::{self, STRIP, TILE};
 use tensilo_core::{Error, Result};
 
 /// Scans that are unpacked together.
@@ -43,9 +43,7 @@ pub(crate) fn frames_u8(
     for at in (0..pixels).step_by(STRIP) {
         let n = STRIP.min(pixels - at);
         let rows = shard.strip(at, n, unit);
-        for (frame, row) in working.chunks_exact_mut(pixels).zip(&rows) {
-            frame[at..at + n].copy_from_slice(&row[..n]);
-        }
+        strip::place(&rows, pixels, at, n, working);
         if excluded.is_some() {
             for (frame, row) in raw.chunks_exact_mut(pixels).zip(&rows) {
                 frame[at..at + n].iter_mut().zip(row).for_each(|(to, v)| *to = u16::from(*v));

@@ -128,9 +128,7 @@ impl Kernel<'_> {
                     *w = 16 - b.leading_zeros() as u8;
                 }
                 if let Some(working) = &mut working {
-                    for (frame, row) in working.chunks_exact_mut(pixels).zip(&rows) {
-                        frame[at..at + n].copy_from_slice(&row[..n]);
-                    }
+                    strip::place(&rows, pixels, at, n, working);
                 }
                 if sink.is_some() {
                     packed += strip::pack(&rows, widths, &mut scratch[packed..]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tensilo_core::Quiet;
 use tensilo_core::threads::Threads;
 use tensilo_pack::Sha256Sum;
-use tensilo_pack::products::{BandSums, Bands, DpcFrame, Moments, Request, Ring};
+use tensilo_pack::products::{BandSums, Bands, Choice, DpcFrame, Moments, Request, Ring};
 use tensilo_pack::read::{Pack, ReadOptions};
 use tensilo_testkit::{oracle, slow_pack};
 
@@ -102,6 +102,48 @@ fn annular_bright_field_mean_and_centre_of_mass_follow_from_the_slow_decoder() {
         let expected: Vec<f64> = mean.iter().map(|d| *d as f64 / n).collect();
         assert_eq!(p.diffraction_mean().unwrap(), expected, "{name}");
         assert_eq!(p.counts().unwrap().mean_per_pattern, mean.iter().sum::<u64>() as f64 / n);
+    }
+}
+
+#[test]
+fn images_by_name_hash_as_expected_and_senseless_names_are_refused() {
+    let Some(folder) = packs(1) else { return };
+    for name in ALL {
+        let e = expected(name);
+        let e = &e["products"];
+        let pack = Pack::open(folder.join(name).join("cache.h5")).unwrap();
+        let number = |v: &Value| v.as_f64().unwrap();
+        let choice = Choice {
+            only: Vec::new(),
+            rings: [
+                Some((0.0, number(&e["bf"]["radius"]))),
+                None,
+                Some((number(&e["adf"]["inner"]), number(&e["adf"]["outer"]))),
+            ],
+            center: Some([number(&e["bf"]["center"][0]), number(&e["bf"]["center"][1])]),
+        };
+        let made = pack.images(&choice, &Quiet).unwrap();
+        let mut checked = 0;
+        for image in &made.images {
+            let Some(stated) = e.get(image.name) else { continue };
+            assert_eq!(stated["dtype"], image.values.descr(), "{name}: {}", image.name);
+            let found = Sha256Sum::of(&image.values.to_bytes()).to_string();
+            assert_eq!(stated["sha256"], found, "{name}: {}", image.name);
+            checked += 1;
+        }
+        assert_eq!(checked, e.as_object().unwrap().len() - usize::from(e.get("note").is_some()), "{name}");
+        assert_eq!(json!(made.counts.unwrap().total), e["total_per_scan"]["sum"], "{name}");
+        let only = |names: &[&str]| Choice {
+            only: names.iter().map(|n| (*n).to_owned()).collect(),
+            ..choice.clone()
+        };
+        let some = pack.images(&only(&["com_row", "bf"]), &Quiet).unwrap();
+        let names: Vec<&str> = some.images.iter().map(|i| i.name).collect();
+        assert_eq!(names, ["com_row", "bf"], "{name}");
+        for wrong in ["abf", "sums", ""] {
+            let e = pack.images(&only(&[wrong]), &Quiet).unwrap_err();
+            assert_eq!(e.kind(), tensilo_core::ErrorKind::InvalidArgument, "{wrong}");
+        }
     }
 }
 

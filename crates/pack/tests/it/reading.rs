@@ -342,3 +342,32 @@ fn detector_calibration_and_prepared_products_are_read_and_checked() {
     let bytes = with_manifest(&path, &[], |m| m["prepared_detector_products"] = products);
     assert_eq!(open_bytes(bytes).unwrap_err().kind(), ErrorKind::Corrupt, "past the end of the file");
 }
+
+#[test]
+fn gathered_values_are_those_of_single_reads_in_any_order() {
+    let Some(folder) = packs(1) else { return };
+    for name in ["multishard", "uint16_enc2", "uint16_lz4", "mini"] {
+        let pack = Pack::open(folder.join(name).join("cache.h5")).unwrap();
+        let (n, p) = (pack.geometry().scans(), pack.geometry().pixels());
+        let scans: Vec<u64> = [0, 5, 6, 40, n - 1, 3, 3].into_iter().map(|s| s % n).collect();
+        let pixels: Vec<u32> = [7, 0, p - 1, 196, 3, 7].into_iter().map(|k| (k % p) as u32).collect();
+        for values in [Values::Masked, Values::Raw] {
+            let mut out = vec![9; scans.len() * pixels.len()];
+            pack.gather_into(&scans, &pixels, values, &mut out, &Quiet).unwrap();
+            let mut at = out.iter();
+            for scan in &scans {
+                for pixel in &pixels {
+                    let read = if values == Values::Raw { Pack::raw_value } else { Pack::value };
+                    let one = read(&pack, *scan, u64::from(*pixel)).unwrap();
+                    assert_eq!(*at.next().unwrap(), one, "{name}: scan {scan}, pixel {pixel}");
+                }
+            }
+        }
+        for (scans, pixels, len) in
+            [(vec![n], vec![0], 1), (vec![0], vec![p as u32], 1), (vec![0], vec![0], 2)]
+        {
+            let mut out = vec![0; len];
+            assert!(pack.gather_into(&scans, &pixels, Values::Masked, &mut out, &Quiet).is_err(), "{name}");
+        }
+    }
+}
