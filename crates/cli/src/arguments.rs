@@ -46,6 +46,8 @@ pub enum Command {
     Pack(commands::pack::PackArguments),
     /// Describe, check, make and convert lane stores.
     Lanes(commands::lanes::LanesArguments),
+    /// Make, fill, read, clean up, check and save record stores.
+    Records(commands::records::RecordsArguments),
     /// Print a completion script for a shell.
     Completions(commands::completions::CompletionsArguments),
     /// Print the manual page.

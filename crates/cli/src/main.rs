@@ -31,6 +31,7 @@ fn run(command: &Command, out: &mut Output) -> exit::Outcome {
         Command::Digest(a) => commands::digest::run(a, out),
         Command::Pack(a) => commands::pack::run(a, out),
         Command::Lanes(a) => commands::lanes::run(a, out),
+        Command::Records(a) => commands::records::run(a, out),
         Command::Completions(a) => commands::completions::run(a, out),
         Command::Man => commands::man::run(out),
     }

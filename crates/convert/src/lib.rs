@@ -1,9 +1,11 @@
 //! From one kind of store to another, a bounded block at a time.
 //!
-//! [`npy`] reads and writes NumPy's array files; [`lanes`] moves arrays into and out of lane stores.
+//! [`npy`] reads and writes NumPy's array files; [`lanes`] moves arrays into and out of lane stores,
+//! [`records`] into and out of record stores.
 
 pub mod lanes;
 pub mod npy;
+pub mod records;
 
 /// Bytes that are in memory at one time, about.
 const BLOCK: u64 = 16 << 20;

@@ -3,6 +3,7 @@
 
 use tensilo_testkit::allocations::CountingAllocator;
 
+mod handle;
 mod store;
 mod v1;
 

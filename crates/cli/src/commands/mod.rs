@@ -11,6 +11,7 @@ pub mod man;
 pub mod pack;
 pub mod plan;
 pub mod read;
+pub mod records;
 
 use clap::Args;
 use std::path::Path;

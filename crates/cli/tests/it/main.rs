@@ -6,4 +6,5 @@ mod corpus;
 mod lanes;
 mod packing;
 mod program;
+mod recording;
 mod snapshots;

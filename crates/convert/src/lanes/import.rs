@@ -62,6 +62,8 @@ macro_rules! with_type {
     };
 }
 
+pub(crate) use with_type;
+
 fn lane(name: &str, dtype: LaneType, shape: &[u64]) -> Result<LaneSpec> {
     let (slabs, inner) = match shape {
         [] => return Err(Error::invalid("a single value is no lane").in_object(name)),
@@ -92,7 +94,7 @@ pub fn lane_of_dataset(name: &str, dataset: &Dataset) -> Result<LaneSpec> {
     lane(name, lane_type(dataset.datatype()).map_err(|e| e.in_object(name))?, dataset.shape())
 }
 
-fn lane_type(t: &Datatype) -> Result<LaneType> {
+pub(crate) fn lane_type(t: &Datatype) -> Result<LaneType> {
     let unsupported = || Error::unsupported(format!("datatype {t} as a lane"));
     Ok(match (&t.class, t.size) {
         (Class::Integer { signed: true, .. }, 1) => LaneType::I8,

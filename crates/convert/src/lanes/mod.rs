@@ -9,4 +9,5 @@ mod rewrite;
 
 pub use export::{lane_to_dataset, lane_to_npy, lanes_to_hdf5};
 pub use import::{dataset_to_lane, lane_of_dataset, lane_of_npy, npy_to_lane};
+pub(crate) use import::{lane_type, with_type};
 pub use rewrite::rewrite;
