@@ -1,11 +1,14 @@
 //! Zrecord v1 stores for Python, the native half of `tensilo.loaderx`.
 
 use crate::signals::{Callbacks, interruptible_as};
+use crate::source::Source;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tensilo::core::Quiet;
-use tensilo::core::gather::Places;
+use tensilo::core::dtype::DType;
+use tensilo::core::gather::{FieldSchema, Places, Schema};
 use tensilo::core::threads::Threads;
 use tensilo::records::v1::{Codec, Items, Zrecord, ZrecordOptions, code_of};
 use tensilo::{Error, Result};
@@ -66,6 +69,16 @@ impl ZrecordStore {
             self.look_again(ids)?;
             self.0.lengths(ids, out)
         })
+    }
+
+    /// The records as a loader reads them, all of this type and shape.
+    fn source(&self, py: Python<'_>, dtype: &str, shape: Vec<u64>) -> PyResult<Source> {
+        let snapshot = detached(py, || {
+            let field = FieldSchema::fixed("data", dtype.parse::<DType>()?, shape);
+            self.0.refresh()?;
+            self.0.snapshot_as(Schema::new(vec![field])?)
+        })?;
+        Ok(Source(Arc::new(snapshot)))
     }
 
     /// Decodes records, one every `stride` bytes.

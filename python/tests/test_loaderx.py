@@ -404,6 +404,30 @@ def test_the_functions_for_c_are_in_the_extension_module(tmp_path: Path, samples
         _lib.path("other")
 
 
+def test_a_loader_reads_datasets_of_every_type_without_the_interpreter(tmp_path: Path, samples: Any) -> None:
+    import tensilo
+
+    arrays = {
+        "f4": samples,
+        "big": samples.astype(">f8"),
+        "bool": samples > 8,
+        "text": np.array([f"text {i}" for i in range(64)]),
+        "fields": np.array([(i, -i) for i in range(64)], [("a", "<i4"), ("b", "<f4")]),
+        "half": samples.astype("f2"),
+        "c16": samples * 1j,
+    }
+    labels = np.arange(64)
+    for name, array in arrays.items():
+        ds, marks = Dataset.write(tmp_path / name, array), Dataset.write(tmp_path / f"{name} labels", labels)
+        with ours.DataLoader(ds, marks, num_workers=2, batch_size=10) as loader:
+            for _ in range(8):
+                batch = next(loader)
+                assert batch["data"].dtype == array.dtype
+                assert np.array_equal(batch["data"], array[batch["label"]]), name
+        with tensilo.DataLoader(ds, batch_size=64, mode="sequential") as plain:
+            assert np.array_equal(next(iter(plain))["data"], array), name
+
+
 def test_the_examples_are_right() -> None:
     assert doctest.testmod(dataset).failed == 0
 

@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import _native
 from ._zrecord import CODECS, MAX_RECORD_LEN, Zrecord, ZrecordError
 
 __all__ = ["FORMAT", "SCHEMA", "WRITE_CHUNK_BYTES", "Dataset"]
@@ -242,6 +243,12 @@ class Dataset:
         out: NDArray[Any] = np.empty((ids.size, *self.shape), dtype=self.dtype)
         self._open.gather(ids.astype(np.uint64, copy=False), out, self._itemsize)
         return out
+
+    def _gather(self) -> _native.Source:
+        """The samples as a loader reads them, without the interpreter; none can be deleted meanwhile."""
+        known = self.dtype.kind in "biufc" and self.dtype.str[0] != ">"
+        text = self.dtype.str if known else f"|V{self.dtype.itemsize}"
+        return self._open._store.source(text, list(self.shape))
 
     @classmethod
     def write(

@@ -3,6 +3,7 @@
 use super::chunks::Chunks;
 use super::codec::{Codec, Pool, Scratch};
 use super::fault::Fault;
+use super::files::Handle;
 use super::format::Extent;
 use super::read::Source;
 use super::table::Table;
@@ -24,6 +25,8 @@ pub struct ZrecordSnapshot {
     pub(super) len: u64,
     pub(super) schema: Schema,
     pub(super) fingerprint: OnceLock<StoreFingerprint>,
+    /// Keeps others from moving the records, also when the store's handle is gone.
+    pub(super) _presence: Arc<Handle>,
 }
 
 impl ZrecordSnapshot {

@@ -93,8 +93,8 @@ pub struct Zrecord {
     pub(super) folder: PathBuf,
     pub(super) options: ZrecordOptions,
     pub(super) meta: Handle,
-    /// Holds the presence lock.
-    presence: Handle,
+    /// Holds the presence lock; snapshots do too.
+    presence: Arc<Handle>,
     state: RwLock<State>,
     pub(super) pool: Arc<Pool>,
     turn: Mutex<()>,
@@ -171,7 +171,7 @@ impl Zrecord {
             folder: folder.to_path_buf(),
             options,
             meta,
-            presence,
+            presence: Arc::new(presence),
             state: RwLock::new(state),
             pool: Arc::default(),
             turn: Mutex::default(),
@@ -260,7 +260,18 @@ impl Zrecord {
         self.snapshot_as(schema::untyped()?)
     }
 
-    fn snapshot_as(&self, schema: tensilo_core::gather::Schema) -> Result<ZrecordSnapshot> {
+    /// The records that this handle knows now, as the one field of a schema. Records of another length than a fixed
+    /// field has are errors when they are asked for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for several fields, or a ragged one whose rows have not one byte; `Io` after a failed change.
+    pub fn snapshot_as(&self, schema: tensilo_core::gather::Schema) -> Result<ZrecordSnapshot> {
+        let [field] = schema.fields() else {
+            return Err(Error::invalid(format!("{} fields, a record is one", schema.fields().len())));
+        };
+        if field.is_ragged() && field.step_bytes()? != 1 {
+            return Err(Error::invalid("records of any lengths are rows of single bytes"));
+        }
         let state = self.whole_state()?;
         Ok(ZrecordSnapshot {
             len: state.table.len(),
@@ -269,6 +280,7 @@ impl Zrecord {
             pool: self.pool.clone(),
             schema,
             fingerprint: OnceLock::new(),
+            _presence: self.presence.clone(),
         })
     }
 

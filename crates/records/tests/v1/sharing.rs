@@ -115,9 +115,7 @@ fn deleting_and_compacting_wait_for_nobody_and_disturb_nobody() {
     let a = Zrecord::create(&folder, options()).unwrap();
     append(&a, &[record(1, 10), record(2, 10)], None).unwrap();
     let refused = |a: &Zrecord| {
-        for result in [a.delete(&[0]), a.compact(&Quiet)] {
-            assert_eq!(result.unwrap_err().kind(), ErrorKind::Locked);
-        }
+        refused_as_locked(a);
         assert_eq!(all(a).unwrap(), [record(1, 10), record(2, 10)]);
     };
     let reader = Zrecord::open(&folder, ZrecordOptions { read_only: true, ..options() }).unwrap();
@@ -132,6 +130,18 @@ fn deleting_and_compacting_wait_for_nobody_and_disturb_nobody() {
     assert_eq!(all(&a).unwrap(), [record(2, 10)]);
     let b = Zrecord::open(&folder, options()).unwrap();
     assert_eq!(all(&b).unwrap(), [record(2, 10)]);
+    // A snapshot outlives its handle, and keeps its records in place.
+    let snapshot = b.snapshot().unwrap();
+    drop(b);
+    refused_as_locked(&a);
+    drop(snapshot);
+    a.delete(&[0]).unwrap();
+}
+
+fn refused_as_locked(store: &Zrecord) {
+    for result in [store.delete(&[0]), store.compact(&Quiet)] {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Locked);
+    }
 }
 
 #[test]
