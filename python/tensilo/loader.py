@@ -114,7 +114,7 @@ class DataLoader:
         self.seed, self.transform = seed, transform
         self.rank, self.world, self.epochs, self.drop_last = rank, world, epochs, drop_last
         self._arguments = {"mode": mode, "fields": fields, "shuffle": shuffle, "recycle": recycle, "limit": limit}
-        self._table = Table(dataset, labelset)
+        self._opened: Table | None = None
         self._fields = None if self._table.native is None else self._table.fields(fields)
         self._wanted = fields
         self._recycle, self._limit = recycle, limit
@@ -132,6 +132,13 @@ class DataLoader:
         self._latest: weakref.ref[BatchIterator] | None = None
         self._iterators: weakref.WeakSet[BatchIterator] = weakref.WeakSet()
         self._first = self._sampler()
+
+    @property
+    def _table(self) -> Table:
+        """The records; looked at anew after `close`, which lets them go."""
+        if self._opened is None:
+            self._opened = Table(self.dataset, self.labelset)
+        return self._opened
 
     def _sampler(self, epochs: int | None = None, worker: tuple[int, int] = (0, 1)) -> Sampler:
         return Sampler(
@@ -229,10 +236,11 @@ class DataLoader:
             self._own = None
 
     def close(self) -> None:
-        """End all iterators and their threads."""
+        """End all iterators and their threads, and let the records go, so that their stores may be changed."""
         for iterator in list(self._iterators):
             iterator.close()
         self._own = None
+        self._opened = self._fingerprint = None
 
     def __enter__(self) -> DataLoader:
         return self
@@ -302,7 +310,7 @@ class BatchIterator(Iterator[Any]):
                 limit=loader._limit,
             )
         work = _Work(loader, sampler, self._threads)
-        self._work = work
+        self._work: _Work | None = work
         inline = loader.num_workers == 0 or (work.transform is None and self._threads is not None)
         if not inline:
             self._stage = Stage(
@@ -321,11 +329,12 @@ class BatchIterator(Iterator[Any]):
             self._sampler._native.resume(self._sampler._native.state(self._position))
             self._start()
         try:
-            if self._stage is not None:
-                done = self._stage.next()
+            stage, work = self._stage, self._work
+            if stage is not None:
+                done = stage.next()
             else:
-                item = self._work.take()
-                done = None if item is None else self._work.finish(item)
+                item = None if work is None else work.take()
+                done = None if work is None or item is None else work.finish(item)
         except BaseException as e:
             self._position = getattr(e, "_position", self._position)
             raise
@@ -351,6 +360,7 @@ class BatchIterator(Iterator[Any]):
             self._stage.close()
         elif self._threads is not None:
             self._threads.close()
+        self._stage = self._threads = self._work = None
 
     def __enter__(self) -> BatchIterator:
         return self

@@ -128,9 +128,9 @@ class Table:
         if hasattr(part, "_loader_source"):
             source: _native.Source = part._loader_source()
             fields = source.fields()
-            for own, text, _, _ in fields:
-                self._dtypes[own] = np.dtype(text)
-            if len(fields) == 1:
+            if len(fields) > 1:
+                self._dtypes.update({own: np.dtype(text) for own, text, _, _ in fields})
+            else:
                 own, text, _, _ = fields[0]
                 declared = getattr(part, "dtype", None)
                 known = np.dtype(text) if declared is None else np.dtype(declared)

@@ -232,7 +232,7 @@ def test_a_forgotten_iterator_ends_its_threads():
     until = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def test_iterators_share_nothing():

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tensilo.loaderx import DataLoader, Sampler
+from tensilo.loaderx import DataLoader, Dataset, Sampler
 
 DATA = np.arange(400 * 4, dtype="<f4").reshape(400, 4)
 LABELS = np.arange(400)
@@ -122,3 +122,17 @@ def test_a_sampler_over_nothing_or_of_an_unknown_mode_is_refused():
         Sampler(4, 4, 77)
     with pytest.raises(ValueError):
         Sampler(4, 0, 0)
+
+
+@pytest.mark.parametrize("codec", ["raw", "flate"])
+def test_datasets_are_read_natively_and_may_be_changed_after_close(tmp_path, codec):
+    data, labels = Dataset.write(tmp_path / "data", DATA, codec), Dataset.write(tmp_path / "labels", LABELS, codec)
+    loader = DataLoader(data, labels, 2, 32)
+    assert loader._table.native is not None
+    expected = Sampler(400, 32, Sampler.Mode.IID)
+    for batch in islice(loader, 30):
+        assert np.array_equal(batch["label"], expected.next())
+        assert np.array_equal(batch["data"], DATA[batch["label"]])
+    loader.close()
+    data.delete([3])
+    assert len(data) == 399

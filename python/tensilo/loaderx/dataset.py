@@ -244,7 +244,7 @@ class Dataset:
         self._open.gather(ids.astype(np.uint64, copy=False), out, self._itemsize)
         return out
 
-    def _gather(self) -> _native.Source:
+    def _loader_source(self) -> _native.Source:
         """The samples as a loader reads them, without the interpreter; none can be deleted meanwhile."""
         known = self.dtype.kind in "biufc" and self.dtype.str[0] != ">"
         text = self.dtype.str if known else f"|V{self.dtype.itemsize}"
