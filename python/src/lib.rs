@@ -1,7 +1,7 @@
 //! `tensilo._native`: the functions behind the Python package. Private; `tensilo/__init__.py` lists what is public.
 //!
 //! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
-//! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`),
+//! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`), record stores (`records`),
 //! arrays that are windows of a mapped store (`lanes`), NumPy's arrays as records (`array_source`, `source`), and
 //! batches whose memory is used again (`loader`), record stores of loaderx's format (`zrecord`).
 
@@ -12,6 +12,7 @@ mod lanes;
 mod loader;
 mod pack;
 mod reading;
+mod records;
 mod signals;
 mod source;
 mod zrecord;
@@ -35,6 +36,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pack::pack_plan, m)?)?;
     m.add_function(wrap_pyfunction!(pack::pack_produce, m)?)?;
     m.add_function(wrap_pyfunction!(pack::pack_verify, m)?)?;
+    m.add_class::<records::RecordStore>()?;
+    m.add_class::<records::RecordWriter>()?;
+    m.add_function(wrap_pyfunction!(records::records_salvage, m)?)?;
+    m.add_function(wrap_pyfunction!(records::records_dictionary, m)?)?;
     loader::register(m)?;
     m.add_function(wrap_pyfunction!(reading::read, m)?)
 }

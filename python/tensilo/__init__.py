@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from . import _native, errors, lanes, pack
+from . import _native, errors, lanes, pack, records
 from .errors import (
     AlreadyExistsError,
     Cancelled,
@@ -30,6 +30,7 @@ from .errors import (
 from .lanes import Lane, LaneStore, LaneWriter
 from .loader import BatchIterator, DataLoader
 from .map_dataset import MapDataset
+from .records import Records, RecordsView, RecordsWriter
 from .sampler import Mode, Sampler
 from .sources import Mix, Ragged
 
@@ -56,6 +57,9 @@ __all__ = [
     "NotFoundError",
     "OutOfBoundsError",
     "Ragged",
+    "Records",
+    "RecordsView",
+    "RecordsWriter",
     "Sampler",
     "SourceChangedError",
     "TensiloError",
@@ -65,6 +69,7 @@ __all__ = [
     "lanes",
     "pack",
     "read",
+    "records",
 ]
 
 __version__ = _native.__version__

@@ -1,0 +1,255 @@
+"""Record stores: NumPy is the oracle, and readers see whole commits whatever others do."""
+
+import doctest
+import multiprocessing
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensilo
+from tensilo import Records, records
+
+N = 300
+IMAGES = (np.random.default_rng(3).random((N, 5, 7)) * 4000).astype("<u2")
+LABELS = np.arange(N) % 10
+TEXTS = [np.frombuffer(b"abc" * (i % 9), "u1") for i in range(N)]
+
+
+@pytest.fixture(params=["raw", "deflate:1", "bitshuffle+zstd:3", "lz4"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A store of three fields."""
+    p = tmp_path / "train.trec"
+    data = {"image": IMAGES, "label": LABELS, "text": TEXTS}
+    assert Records.write(p, data, codec=request.param, metadata={"set": "train"}) == N
+    return p
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A store of one field."""
+    p = tmp_path / "plain.trec"
+    Records.write(p, IMAGES)
+    return p
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        0,
+        -1,
+        np.int64(7),
+        np.s_[:],
+        np.s_[5:50:3],
+        np.s_[::-1],
+        np.s_[10:5],
+        [3, 1, 1, -2],
+        [],
+        np.array([[1, 2], [3, -4]]),
+        np.arange(N) % 3 == 0,
+        np.array([5], dtype=np.uint64),
+    ],
+)
+def test_indexing_is_numpys(plain: Path, path: Path, index: object) -> None:
+    store = Records(plain)
+    got, want = store[index], IMAGES[index]
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+    fields = Records(path)[index]
+    np.testing.assert_array_equal(fields["image"], want)
+    np.testing.assert_array_equal(fields["label"], LABELS[index])
+    flat = np.atleast_1d(np.arange(N)[index]).reshape(-1)
+    texts = [fields["text"]] if np.ndim(np.arange(N)[index]) == 0 else fields["text"]
+    assert [t.tobytes() for t in texts] == [TEXTS[i].tobytes() for i in flat]
+
+
+@pytest.mark.parametrize("index", [N, -N - 1, [0, N], 1.0, [1.5], np.ones(5, bool), "image", np.array([1.0])])
+def test_what_numpy_refuses_is_refused(plain: Path, index: object) -> None:
+    with pytest.raises((IndexError, TypeError)):
+        IMAGES[index]
+    with pytest.raises(IndexError):
+        Records(plain)[index]
+
+
+def test_iteration_stops_and_batches_are_lists(path: Path) -> None:
+    store = Records(path)
+    labels = [int(r["label"]) for r in store]
+    assert labels == LABELS.tolist()
+    batch = store.__getitems__([4, 2, 4])
+    assert [int(r["label"]) for r in batch] == [4, 2, 4]
+    np.testing.assert_array_equal(batch[1]["image"], IMAGES[2])
+    assert batch[2]["text"].tobytes() == TEXTS[4].tobytes()
+
+
+def test_out_is_filled_and_must_fit(plain: Path) -> None:
+    store = Records(plain)
+    out = np.empty((4, 5, 7), "<u2")
+    assert store.gather([9, 8, 7, 9], out=out) is out
+    np.testing.assert_array_equal(out, IMAGES[[9, 8, 7, 9]])
+    out.flags.writeable = False
+    for bad in (out, np.empty((3, 5, 7), "<u2"), np.empty((4, 5, 7), "<i2"), np.empty((4, 7, 5), "<u2").transpose(0, 2, 1)):
+        with pytest.raises(tensilo.InvalidArgumentError):
+            store.gather([9, 8, 7, 9], out=bad)
+
+
+def test_what_a_store_says_of_itself(path: Path) -> None:
+    store = Records(path)
+    assert (store.format, store.metadata, len(store)) == ("tensilo", {"set": "train"}, N)
+    assert [(f.name, f.dtype, f.shape, f.ragged) for f in store.fields.values()] == [
+        ("image", np.dtype("<u2"), (5, 7), False),
+        ("label", np.dtype("<i8"), (), False),
+        ("text", np.dtype("u1"), (), True),
+    ]
+    assert "image" in store._repr_html_() and "300 records" in repr(store)
+    assert store.verify() == []
+    np.testing.assert_array_equal(store.lengths("text", [1, 2]), [3, 6])
+    assert store.stats["file"] > store.stats["live"]
+
+
+def test_stores_pickle_and_views_keep_their_order(path: Path) -> None:
+    store = pickle.loads(pickle.dumps(Records(path)))
+    view = store.view([5, 3, -1])
+    np.testing.assert_array_equal(view[:]["label"], LABELS[[5, 3, -1]])
+    np.testing.assert_array_equal(view[-1]["image"], IMAGES[-1])
+    assert len(list(view)) == 3
+
+
+def test_appending_deleting_and_compacting(tmp_path: Path) -> None:
+    p = tmp_path / "a.trec"
+    Records.write(p, IMAGES[:100])
+    with pytest.raises(FileExistsError):
+        Records.write(p, IMAGES)
+    Records.write(p, IMAGES[100:], mode="a")
+    store = Records(p)
+    np.testing.assert_array_equal(store[:], IMAGES)
+    with Records.open_writer(p) as writer:
+        with pytest.raises(tensilo.LockedError):
+            Records.open_writer(p)
+        writer.delete(np.s_[10:290])
+        writer.compact()
+    kept = list(range(N))
+    for i in reversed(range(10, 290)):
+        kept[i] = kept[-1]
+        kept.pop()
+    assert store.refresh() and not store.refresh()
+    np.testing.assert_array_equal(store[:], IMAGES[kept])
+    with pytest.raises(tensilo.InvalidArgumentError):
+        Records.write(p, LABELS, mode="a")
+    with pytest.raises(ZeroDivisionError), Records.open_writer(p) as writer:
+        writer.append(IMAGES[:5])
+        raise ZeroDivisionError
+    assert not store.refresh()
+    assert Records.write(p, IMAGES[:3], mode="w") == 3
+    assert len(Records(p)) == 3
+
+
+def test_mapped_arrays_are_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", IMAGES)
+    monkeypatch.setattr(records, "WRITE_BLOCK_BYTES", 1000)
+    Records.write(tmp_path / "a.trec", np.load(tmp_path / "a.npy", mmap_mode="r"))
+    np.testing.assert_array_equal(Records(tmp_path / "a.trec")[:], IMAGES)
+
+
+def test_other_types_and_shapes_round_trip(tmp_path: Path) -> None:
+    arrays = {
+        "flag": np.array([True, False, True]),
+        "big": np.arange(3, dtype=">i4"),
+        "complex": np.array([1j, 2, 3], "c8"),
+        "none": np.empty((3, 0, 2), "f8"),
+        "half": np.array([0.5, np.inf, np.nan], "f2"),
+        "list": [1, 2, 3],
+    }
+    Records.write(tmp_path / "a.trec", arrays, codec={"big": "zstd"})
+    store = Records(tmp_path / "a.trec")
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(store.gather(slice(None), fields=name), np.asarray(array))
+
+
+def test_damage_is_named_and_the_rest_is_saved(tmp_path: Path) -> None:
+    p = tmp_path / "a.trec"
+    Records.write(p, IMAGES, codec="raw")
+    content = bytearray(p.read_bytes())
+    at = content.find(IMAGES[42].tobytes())
+    content[at + 3] ^= 1
+    p.write_bytes(content)
+    with pytest.raises(tensilo.CorruptError, match="record 42"):
+        Records(p)[40:50]
+    assert Records(p).verify()[0].startswith("record 42")
+    saved, lost = records.salvage(p, tmp_path / "b.trec")
+    assert saved == N - 1 and len(lost) == 1
+    np.testing.assert_array_equal(Records(tmp_path / "b.trec")[:], np.delete(IMAGES, 42, 0))
+    with pytest.raises(tensilo.MissingFileError):
+        Records(tmp_path / "nothing")
+
+
+def test_a_dictionary_helps_small_records(tmp_path: Path) -> None:
+    texts = [f'{{"name":"sample {i}","unit":"kelvin","value":{i * 7919 % 1000}}}'.encode() for i in range(2000)]
+    rows = [np.frombuffer(t, "u1") for t in texts]
+    dictionary = records.train_dictionary(texts, 4096)
+    sizes = []
+    for d in (None, dictionary):
+        with Records.create(tmp_path / "d.trec", {"t": ("u1", (None,))}, codec="zstd", dictionary=d, overwrite=True) as w:
+            w.append(rows)
+        store = Records(tmp_path / "d.trec")
+        assert [r.tobytes() for r in store[::100]] == texts[::100]
+        sizes.append(store.stats["live"])
+    assert sizes[1] * 3 < sizes[0] * 2
+
+
+def _child(store: Records, pipe: "multiprocessing.connection.Connection") -> None:
+    pipe.send([bool((store[i]["image"] == IMAGES[i]).all()) for i in range(0, N, 7)])
+    pipe.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_process_reads(path: Path, method: str) -> None:
+    store = Records(path)
+    assert len(store[:]["image"]) == N  # used before the fork
+    context = multiprocessing.get_context(method)
+    ours, theirs = context.Pipe()
+    child = context.Process(target=_child, args=(store, theirs))
+    child.start()
+    assert ours.poll(60)
+    assert all(ours.recv())
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_threads_read_while_one_appends(tmp_path: Path) -> None:
+    p = tmp_path / "a.trec"
+    Records.write(p, IMAGES[:50], codec="lz4")
+    stop = threading.Event()
+    failures: list[object] = []
+
+    def read() -> None:
+        store = Records(p, threads=1)
+        rng = np.random.default_rng(os.getpid())
+        while not stop.is_set():
+            store.refresh()
+            ids = rng.integers(0, len(store), 20)
+            if not (store[ids] == IMAGES[ids]).all():
+                failures.append(ids)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for r in readers:
+        r.start()
+    for i in range(50, N, 25):
+        Records.write(p, IMAGES[i : i + 25], mode="a")
+    stop.set()
+    for r in readers:
+        r.join(60)
+    assert not failures
+    assert len(Records(p)) == N
+
+
+def test_loaders_take_records(path: Path) -> None:
+    loader = tensilo.DataLoader(Records(path).view(np.arange(100)), batch_size=10, seed=1)
+    seen = next(iter(loader))
+    assert seen["image"].shape == (10, 5, 7)
+
+
+def test_examples_run() -> None:
+    assert doctest.testmod(records).failed == 0
