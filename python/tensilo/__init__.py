@@ -74,8 +74,9 @@ __all__ = [
 
 __version__ = _native.__version__
 
-_Part: TypeAlias = SupportsIndex | slice | EllipsisType | list[int]
-#: What selects elements: an integer, a slice, ``...``, a list of integers, or a tuple of these.
+_Part: TypeAlias = SupportsIndex | slice | EllipsisType | None | Sequence[Any] | np.ndarray[Any, Any]
+#: What selects elements, as NumPy has it: an integer, a slice, ``...``, ``None``, a list or array of integers or of
+#: truth values, or a tuple of these.
 Index: TypeAlias = _Part | tuple[_Part, ...]
 
 
@@ -99,9 +100,9 @@ def read(
     dataset : str
         The path of the dataset in it, such as ``"/entry/data/data"``. Soft and external links are followed.
     selection : index, optional
-        What to read, as NumPy's basic indexing: integers (which drop their dimension), slices with any step,
-        ``...``, or a tuple of these; one list of integers picks positions. Everything if not given.
-        ``numpy.s_[0:10, ..., ::2]`` writes one.
+        What to read, as NumPy indexes: integers (which drop their dimension), slices with any step, ``...``,
+        arrays or lists of integers, masks, or a tuple of these, in which ``None`` adds a dimension. Everything if
+        not given. ``numpy.s_[0:10, ..., ::2]`` writes one. Every chunk is decoded once, whatever the order.
     threads : int, optional
         Threads that may decode; 0 means one for each core.
     follow_anywhere : bool, optional

