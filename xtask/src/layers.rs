@@ -42,7 +42,10 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["gather"],
         ],
     ),
-    ("hdf5", &[&["format"], &["space"], &["object"], &["index"], &["read", "write"], &["edit", "repack"]]),
+    (
+        "hdf5",
+        &[&["format"], &["space"], &["object"], &["index"], &["read", "write"], &["edit", "repack", "check"]],
+    ),
 ];
 
 /// Prints every breach, or one line that says what was checked.

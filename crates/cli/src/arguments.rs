@@ -40,6 +40,10 @@ pub enum Command {
     Chunks(commands::chunks::ChunksArguments),
     /// Compare two files or objects: exit 0 when they say the same, 1 when not.
     Diff(commands::diff::DiffArguments),
+    /// Check a whole file: every structure, checksum and chunk.
+    Check(commands::check::CheckArguments),
+    /// Print a file or an object with its data, as h5dump does.
+    Dump(commands::dump::DumpArguments),
     /// Print a digest of what a file says, the same for every implementation.
     Digest(commands::digest::DigestArguments),
     /// Turn a detector family into an exact, much smaller cache with a receipt; prove it; read it.

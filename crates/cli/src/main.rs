@@ -28,6 +28,8 @@ fn run(command: &Command, out: &mut Output) -> exit::Outcome {
         Command::Plan(a) => commands::plan::run(a, out),
         Command::Chunks(a) => commands::chunks::run(a, out),
         Command::Diff(a) => commands::diff::run(a, out),
+        Command::Check(a) => commands::check::run(a, out),
+        Command::Dump(a) => commands::dump::run(a, out),
         Command::Digest(a) => commands::digest::run(a, out),
         Command::Pack(a) => commands::pack::run(a, out),
         Command::Lanes(a) => commands::lanes::run(a, out),

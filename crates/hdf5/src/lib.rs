@@ -8,7 +8,9 @@
 //! * [`index`]: where a chunk is: six kinds of chunk index behind one lookup.
 //! * [`read`]: handles for files, groups, datasets and attributes, plan and execution.
 //! * [`mod@write`]: split, encode, layout, emit.
+//! * [`check`]: walks everything, verifies every checksum, and goes on behind damage.
 
+pub mod check;
 pub mod format;
 pub mod index;
 pub mod object;

@@ -8,10 +8,16 @@ pub use tensilo_hdf5::format::message::dataspace::Dataspace;
 pub use tensilo_hdf5::object::DamagedAttribute;
 pub use tensilo_hdf5::read::{
     Attribute, ChunkEntry, Dataset, Element, ExternalLinks, File, Group, LinkInfo, ManifestEntry,
-    NamedDatatype, Object, OpenOptions, ReadPlan, Request, Source, read_multi,
+    NamedDatatype, Object, OpenOptions, ReadPlan, Reference, Region, Request, Source, open_source,
+    read_multi,
 };
 
 /// Writing new files.
 pub mod write {
     pub use tensilo_hdf5::write::*;
+}
+
+/// Checking whole files.
+pub mod check {
+    pub use tensilo_hdf5::check::*;
 }

@@ -106,6 +106,7 @@ assert!(sum[[31, 31]] > sum[[5, 5]]);
 pub mod arrays;
 pub mod diff;
 pub mod digest;
+pub mod dump;
 pub mod hdf5;
 pub mod numpy;
 pub mod value;

@@ -7,12 +7,15 @@ use crate::digest::type_name;
 use crate::hdf5::{Attribute, Dataset, File, Group, LinkInfo, Object};
 use crate::value::{Heap, Value, decode};
 use serde::Serialize;
-use tensilo_core::{Error, Result};
+use std::sync::Arc;
+use tensilo_core::io::ByteSource;
+use tensilo_core::{Budget, Error, Result};
 use tensilo_hdf5::format::Address;
 use tensilo_hdf5::format::message::data_layout::DataLayout;
 use tensilo_hdf5::format::message::dataspace::Dataspace;
 use tensilo_hdf5::format::message::fill_value::FillValue;
 use tensilo_hdf5::object::LinkTarget;
+use tensilo_hdf5::space::{CacheImageState, FileSpace, SpaceOptions};
 
 /// Attributes of more elements are shown cut.
 const SHOWN: usize = 1000;
@@ -28,6 +31,44 @@ pub struct FileView {
     pub user_block: u64,
     /// Version of the superblock.
     pub superblock: u8,
+    /// The driver that wrote it, where it says so: `family`, `multi`, or the driver's own name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// How its space is managed, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_space: Option<FileSpaceView>,
+    /// Has it a metadata cache image?
+    pub cache_image: CacheImageView,
+}
+
+/// How the space of a file is managed.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileSpaceView {
+    /// `managers`, `pages`, `aggregation` or `none`.
+    pub strategy: &'static str,
+    /// Is free space remembered when the file is closed?
+    pub persist: bool,
+    /// Bytes of a page.
+    pub page_size: u64,
+}
+
+/// A metadata cache image: metadata that was written as one block when the file was closed.
+#[derive(Debug, Clone, Serialize)]
+pub struct CacheImageView {
+    /// `none`, `loadable` or `refused`.
+    pub state: &'static str,
+    /// Its length in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Where it begins in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Structures in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
+    /// Why it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// One link of a group, and what it leads to.
@@ -170,7 +211,48 @@ pub fn file(file: &File) -> FileView {
         bytes: space.source().len(),
         user_block: space.user_block(),
         superblock: space.superblock().version,
+        driver: space.extension().driver.as_ref().map(|d| match &d.name {
+            b"NCSAfami" => "family".to_owned(),
+            b"NCSAmult" => "multi".to_owned(),
+            other => lossy(other),
+        }),
+        file_space: space.extension().file_space.as_ref().map(|f| FileSpaceView {
+            strategy: match (f.version, f.strategy) {
+                (1, 0) | (0, 1 | 2) => "managers",
+                (1, 1) => "pages",
+                (1, 2) | (0, 3) => "aggregation",
+                _ => "none",
+            },
+            persist: f.persist,
+            page_size: f.page_size,
+        }),
+        cache_image: cache_image(file.cache_image()),
     }
+}
+
+fn cache_image(state: CacheImageState<'_>) -> CacheImageView {
+    let mut view = CacheImageView { state: "none", bytes: None, offset: None, entries: None, reason: None };
+    match state {
+        CacheImageState::None => {}
+        CacheImageState::Loadable(image) => {
+            view.state = "loadable";
+            view.bytes = Some(image.len());
+            view.offset = Some(image.offset());
+            view.entries = Some(image.entries() as u64);
+        }
+        CacheImageState::Refused(e) => {
+            view.state = "refused";
+            view.reason = Some(e.message().to_owned());
+        }
+    }
+    view
+}
+
+/// Describes a file that does not open because of its metadata cache image; `None` where that is not why.
+pub fn refused_image(source: Arc<dyn ByteSource>) -> Option<CacheImageView> {
+    let how = SpaceOptions { ignore_flags: true, salvage: true, ..SpaceOptions::default() };
+    let space = FileSpace::open_with(source, Budget::default(), &how).ok()?;
+    Some(cache_image(space.cache_image_state())).filter(|v| v.state == "refused")
 }
 
 /// Describes a link of a group, without its attributes. What cannot be opened is described as that.
@@ -190,7 +272,10 @@ pub fn link(group: &Group, link: &LinkInfo) -> LinkView {
             view.kind = "extlink";
             view.target = Some(format!("{}:{}", lossy(file), lossy(object)));
         }
-        LinkTarget::UserDefined { .. } => view.kind = "udlink",
+        LinkTarget::UserDefined { class, .. } => {
+            view.kind = "udlink";
+            view.target = Some(format!("class {class}"));
+        }
         LinkTarget::Hard(_) => match group.open_link(link) {
             Ok(Object::Group(_)) => view.kind = "group",
             Ok(Object::Dataset(d)) => {

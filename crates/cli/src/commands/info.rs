@@ -5,7 +5,9 @@ use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
 use std::path::PathBuf;
-use tensilo::view::{self, AttributeView, DatasetView, ObjectView};
+use std::sync::Arc;
+use tensilo::core::io::FileSource;
+use tensilo::view::{self, AttributeView, CacheImageView, DatasetView, ObjectView};
 
 /// Longest value of an attribute that is printed on its line.
 const VALUE: usize = 120;
@@ -26,7 +28,13 @@ pub struct InfoArguments {
 
 /// Describes.
 pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
-    let file = a.open.open(&a.file)?;
+    let file = match a.open.open(&a.file) {
+        Ok(file) => file,
+        Err(e) => {
+            refused_image(a, out)?;
+            return Err(e.into());
+        }
+    };
     if a.path.is_none() {
         let view = view::file(&file);
         if out.is_json() {
@@ -38,6 +46,14 @@ pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
             if view.user_block > 0 {
                 out.line(format_args!("user block  {} bytes", view.user_block))?;
             }
+            if let Some(driver) = &view.driver {
+                out.line(format_args!("driver      {}", human::name(driver)))?;
+            }
+            if let Some(f) = &view.file_space {
+                let kept = if f.persist { ", free space kept" } else { "" };
+                out.line(format_args!("file space  {}{kept}, pages of {} bytes", f.strategy, f.page_size))?;
+            }
+            out.line(cache_image(&view.cache_image))?;
         }
     }
     let object = file.object(a.path.as_deref().unwrap_or("/"))?;
@@ -65,6 +81,26 @@ pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
     };
     print_attributes(attributes, out)?;
     Ok(Answer::Yes)
+}
+
+/// One line about the metadata cache image.
+fn cache_image(v: &CacheImageView) -> String {
+    let more = match (v.bytes, v.entries, &v.reason) {
+        (Some(bytes), Some(entries), _) => format!(", {entries} structures in {}", human::bytes(bytes)),
+        (_, _, Some(reason)) => format!(": {}", human::name(reason)),
+        _ => String::new(),
+    };
+    format!("cache image {}{more}", v.state)
+}
+
+/// Says so where the file does not open because of its cache image.
+fn refused_image(a: &InfoArguments, out: &mut Output) -> Outcome<()> {
+    let Ok(source) = FileSource::open(&a.file) else { return Ok(()) };
+    match view::refused_image(Arc::new(source)) {
+        Some(v) if out.is_json() => out.json("tensilo.cache-image/1", &v),
+        Some(v) => out.line(cache_image(&v)),
+        None => Ok(()),
+    }
 }
 
 fn dataset(d: &DatasetView, out: &mut Output) -> Outcome<()> {

@@ -1,9 +1,11 @@
 //! The commands, one file each: arguments, then what is done with them.
 
+pub mod check;
 pub mod chunks;
 pub mod completions;
 pub mod diff;
 pub mod digest;
+pub mod dump;
 pub mod info;
 pub mod lanes;
 pub mod ls;

@@ -71,10 +71,11 @@ fn no_corpus_file_makes_the_program_panic_hang_or_take_more_than_512_mib() {
     let mut all = Vec::new();
     files(&corpus, &mut all);
     assert!(all.len() > 250, "{} files", all.len());
-    let commands: [&[&str]; 3] = [
+    let commands: [&[&str]; 4] = [
         &["digest", "--storage", "--threads", "2", "--limit", "256MiB"],
         &["digest", "--refs", "path", "--threads", "1", "--limit", "256MiB"],
         &["ls", "--recursive", "--json", "--limit", "256MiB"],
+        &["check", "--threads", "1", "--limit", "256MiB"],
     ];
     Threads::default()
         .for_each(

@@ -3,6 +3,7 @@
 mod behaviour;
 mod comparing;
 mod corpus;
+mod dumping;
 mod lanes;
 mod packing;
 mod program;

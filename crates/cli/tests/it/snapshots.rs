@@ -1,6 +1,10 @@
 //! What the program prints, word for word.
 
 use crate::program::{sample, transcript};
+use std::path::PathBuf;
+use tensilo::core::io::SystemDisk;
+use tensilo::hdf5::write::{FileWriter, Filters, WriteOptions};
+use tensilo_testkit::{TempDir, oracle};
 
 fn snapshot(name: &str, args: &[&str]) {
     let (folder, _) = sample();
@@ -53,4 +57,45 @@ fn errors_are_one_line_with_a_hint() {
 #[test]
 fn help_names_every_command() {
     snapshot("help", &["--help"]);
+}
+
+#[test]
+fn check_says_what_is_damaged_and_where() {
+    snapshot("check", &["check", "sample.h5"]);
+    snapshot("check-json", &["check", "sample.h5", "--json"]);
+    let (folder, path) = damaged();
+    assert!(path.is_file());
+    insta::with_settings!({ prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("check-damaged", transcript(folder.path(), &["check", "damaged.h5"]));
+        insta::assert_snapshot!("check-damaged-json", transcript(folder.path(), &["check", "damaged.h5", "--json"]));
+    });
+}
+
+/// A file with a chunk whose checksum does not match.
+#[expect(clippy::disallowed_methods, reason = "test set-up")]
+fn damaged() -> (TempDir, PathBuf) {
+    let folder = oracle::temp_dir();
+    let path = folder.path().join("damaged.h5");
+    let mut w = FileWriter::create(SystemDisk::shared(), &path, WriteOptions::default()).unwrap();
+    let d = w.dataset("/scan/counts").shape(&[4, 6]).chunk(&[2, 6]).filters(Filters::new().fletcher32());
+    d.write(&[7_u16; 24]).unwrap();
+    w.finish().unwrap();
+    let dataset = tensilo::hdf5::File::open(&path).unwrap().dataset("/scan/counts").unwrap();
+    let chunk = dataset.chunk(&[1, 0]).unwrap().unwrap();
+    let at = dataset.file_offset(&chunk).unwrap() as usize;
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[at] ^= 4;
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn dump_prints_the_data_description_language() {
+    snapshot("dump", &["dump", "sample.h5"]);
+    snapshot("dump-header", &["dump", "sample.h5", "--header"]);
+    snapshot("dump-attributes", &["dump", "sample.h5", "/scan", "--attributes"]);
+    snapshot("dump-selection", &["dump", "sample.h5", "/scan/counts", "--select", "1, ::2"]);
+    snapshot("dump-json", &["dump", "sample.h5", "--json"]);
+    snapshot("dump-selection-json", &["dump", "sample.h5", "/scan/counts", "--select", "0, 1", "--json"]);
+    snapshot("error-dump-selection", &["dump", "sample.h5", "/scan/counts", "--select", "9"]);
 }

@@ -9,6 +9,7 @@ pub mod btree_v1;
 pub mod btree_v2;
 pub mod datatype;
 pub mod encode;
+pub mod free_space;
 pub mod heap;
 pub mod index;
 pub mod message;

@@ -78,3 +78,65 @@ pub fn table(bytes: &[u8], at: u64, sizes: Sizes, count: u8) -> Result<Vec<Share
     }
     Ok(indexes)
 }
+
+/// A shared message, as its index lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedRecord {
+    /// In the heap, under this id; with the number of references to it.
+    Heap {
+        /// Heap id.
+        id: [u8; 8],
+        /// References to it.
+        references: u32,
+    },
+    /// In the object header at this address.
+    Object(Option<Address>),
+}
+
+/// Bytes of a record, in a list or in a B-tree (type 7).
+pub fn record_len(sizes: Sizes) -> u64 {
+    u64::from(sizes.offset).saturating_add(4).max(12).saturating_add(5)
+}
+
+/// Bytes of a list of `messages` records.
+pub fn list_len(sizes: Sizes, messages: u16) -> u64 {
+    record_len(sizes).saturating_mul(messages.into()).saturating_add(8)
+}
+
+/// Parses one record.
+///
+/// # Errors
+/// `Corrupt` when its place is not known.
+pub fn record(bytes: &[u8], at: u64, sizes: Sizes) -> Result<SharedRecord> {
+    let mut r = FieldReader::new(bytes, at, "shared message record");
+    let place = r.u8()?;
+    r.skip(4)?;
+    match place {
+        0 => {
+            let references = r.u32()?;
+            Ok(SharedRecord::Heap { id: r.array()?, references })
+        }
+        1 => {
+            r.skip(4)?;
+            Ok(SharedRecord::Object(sizes.address(&mut r)?))
+        }
+        p => Err(r.corrupt(format_args!("place {p} is not known"))),
+    }
+}
+
+/// Parses a list of `messages` records and verifies its checksum.
+///
+/// # Errors
+/// `Corrupt` when it is none.
+pub fn list(bytes: &[u8], at: u64, sizes: Sizes, messages: u16) -> Result<Vec<SharedRecord>> {
+    let mut r = FieldReader::new(bytes, at, "shared message list");
+    r.signature(b"SMLI")?;
+    let len = usize::try_from(record_len(sizes)).unwrap_or(usize::MAX);
+    let places: Result<Vec<_>> = (0..messages).map(|_| Ok((r.offset(), r.bytes(len)?))).collect();
+    let places = places?;
+    let covered = bytes.get(..r.position()).unwrap_or(bytes);
+    if lookup3(covered) != r.u32()? {
+        return Err(Error::corrupt("shared message list: checksum does not match").at(at));
+    }
+    places.into_iter().map(|(at, bytes)| record(bytes, at, sizes)).collect()
+}

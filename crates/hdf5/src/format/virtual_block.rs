@@ -13,7 +13,7 @@
 use super::Sizes;
 use super::selection::StoredSelection;
 use tensilo_core::wire::{FieldReader, lookup3};
-use tensilo_core::{Error, Result};
+use tensilo_core::{Error, ErrorKind, Result};
 
 /// One mapping of a virtual dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,17 @@ const SAME_FILE: u8 = 4;
 /// # Errors
 /// `Corrupt` when it is damaged; `Unsupported` for versions that are not known.
 pub fn parse(bytes: &[u8], at: u64, sizes: Sizes) -> Result<Vec<Mapping>> {
+    parse_mappings(bytes, at, sizes).map_err(|e| {
+        let (body, sum) = bytes.split_at_checked(bytes.len().saturating_sub(4)).unwrap_or((bytes, &[]));
+        // What is damaged is not merely unknown.
+        if e.kind() == ErrorKind::Corrupt || lookup3(body).to_le_bytes() == sum {
+            return e;
+        }
+        Error::corrupt("virtual dataset block: checksum does not match").at(at)
+    })
+}
+
+fn parse_mappings(bytes: &[u8], at: u64, sizes: Sizes) -> Result<Vec<Mapping>> {
     let mut r = FieldReader::new(bytes, at, "virtual dataset block");
     let version = r.u8()?;
     if version > 1 {

@@ -3,14 +3,14 @@
 use super::cache::ChunkCache;
 use super::external::Family;
 use super::path::{self, Located};
-use super::{Dataset, Group, NamedDatatype, OpenOptions};
+use super::{Dataset, ExternalLinks, Group, NamedDatatype, OpenOptions};
 use crate::format::Address;
 use crate::object::{ObjectHeader, ObjectKind};
-use crate::space::FileSpace;
+use crate::space::{CacheImageState, FileSpace, Members, SpaceOptions, is_family};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tensilo_core::io::{ByteSource, FileSource, MappedSource};
-use tensilo_core::{Budget, Error, Result};
+use tensilo_core::{Budget, Error, ErrorKind, Result};
 
 /// An HDF5 file that is open for reading. Cheap to clone; all clones, and everything opened through them, share
 /// one byte source and one budget, and may be used from several threads at once.
@@ -54,12 +54,42 @@ impl File {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens a file.
+    /// Opens a file. A family of files is opened by its pattern, such as `part%05d.h5`; a split or multi file by the
+    /// member that holds the superblock, where the options allow that a file names others.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
-        Self::from_source(Arc::new(FileSource::open(path)?), options)
+        let path = path.as_ref();
+        if is_family(path) {
+            return Self::from_members(Members::family(path)?, options);
+        }
+        let alone = Self::from_source(Arc::new(FileSource::open(path)?), options.clone());
+        let refused = match alone {
+            Err(e) if matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::Corrupt) => e,
+            other => return other,
+        };
+        if options.links == ExternalLinks::Refuse {
+            return Err(refused);
+        }
+        match Members::multi(path) {
+            Ok(Some(members)) => Self::from_members(members, options),
+            Ok(None) => Err(refused),
+            Err(e) if e.kind() == ErrorKind::Corrupt => Err(refused),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn from_members(members: Members, options: OpenOptions) -> Result<Self> {
+        let how = SpaceOptions { members_joined: true, ..SpaceOptions::default() };
+        let budget = Budget::new(options.limits.clone());
+        Ok(Self::from_space(FileSpace::open_with(Arc::new(members), budget, &how)?, options))
+    }
+
+    /// Has the file a metadata cache image? An image that cannot be used keeps a file from being opened, unless it is
+    /// opened to be salvaged ([`SpaceOptions`]).
+    pub fn cache_image(&self) -> CacheImageState<'_> {
+        self.0.space.cache_image_state()
     }
 
     /// Opens a file through a map under a shared lock, so that [`Dataset::view`] can show data without a copy.
@@ -77,6 +107,12 @@ impl File {
     pub fn from_source(source: Arc<dyn ByteSource>, options: OpenOptions) -> Result<Self> {
         let budget = Budget::new(options.limits.clone());
         Self::assemble(source, options, budget, Family::default())
+    }
+
+    /// Handles for a file that is already open as a space of addresses; it keeps its own budget.
+    pub fn from_space(space: FileSpace, options: OpenOptions) -> Self {
+        let chunks = ChunkCache::new(options.chunk_cache);
+        Self(Arc::new(FileInner { space, options, family: Family::default(), chunks }))
     }
 
     pub(super) fn assemble(
@@ -160,6 +196,27 @@ impl File {
             p if p.as_os_str().is_empty() => Some(PathBuf::from(".")),
             p => Some(p.to_path_buf()),
         }
+    }
+}
+
+/// The bytes of the file at `path`, all members of it where it has several; and whether it has.
+///
+/// # Errors
+/// As [`File::open_with`], as far as that looks for members.
+pub fn open_source(path: impl AsRef<Path>, links: ExternalLinks) -> Result<(Arc<dyn ByteSource>, bool)> {
+    let path = path.as_ref();
+    if is_family(path) {
+        return Ok((Arc::new(Members::family(path)?), true));
+    }
+    let alone: Arc<dyn ByteSource> = Arc::new(FileSource::open(path)?);
+    if links == ExternalLinks::Refuse {
+        return Ok((alone, false));
+    }
+    match Members::multi(path) {
+        Ok(Some(members)) => Ok((Arc::new(members), true)),
+        Ok(None) => Ok((alone, false)),
+        Err(e) if e.kind() == ErrorKind::Corrupt => Ok((alone, false)),
+        Err(e) => Err(e),
     }
 }
 

@@ -2,7 +2,7 @@
 //! closed, written as one block instead of each to its place.
 //!
 //! The image is laid over the file: reads that fall into an entry come from the block, everything else from the
-//! source. Nothing is written anywhere.
+//! source. Nothing is written anywhere, and a mapped file is not copied for it.
 //!
 //! | bytes | block | bytes | entry |
 //! |---|---|---|---|
@@ -12,22 +12,34 @@
 //! | … | entries | O each | addresses of the parents |
 //! | 4 | checksum | … | the metadata |
 
-use super::FileSpace;
+use super::{Block, FileSpace};
 use crate::format::message::file::CacheImageMessage;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tensilo_core::limits::Charge;
+use tensilo_core::io::ByteSource;
 use tensilo_core::wire::FieldReader;
 use tensilo_core::{Error, Result};
 
-/// A metadata cache image in memory.
+/// A metadata cache image, ready to be laid over the file.
 #[derive(Debug)]
 pub struct CacheImage {
-    block: Vec<u8>,
-    _charge: Charge,
+    /// The block; `None` where the source lends its bytes whenever they are wanted.
+    block: Option<Block>,
     at: u64,
+    len: u64,
     /// Absolute start of an entry → where its bytes are in the block.
     entries: BTreeMap<u64, Range<usize>>,
+}
+
+/// Has a file a metadata cache image?
+#[derive(Debug, Clone, Copy)]
+pub enum CacheImageState<'a> {
+    /// It has none, and is read straight from its bytes.
+    None,
+    /// It has one, which is laid over its bytes.
+    Loadable(&'a CacheImage),
+    /// It has one that is damaged, for this reason.
+    Refused(&'a Error),
 }
 
 /// How much of a range the image covers.
@@ -38,7 +50,8 @@ pub(super) enum Cover<'a> {
 }
 
 impl CacheImage {
-    /// Loads the image that a message names; `None` when there is none.
+    /// Loads the image that a message names; `None` when there is none. A source that lends its bytes goes on holding
+    /// the block; of others it is read once.
     pub(super) fn load(space: &FileSpace, message: Option<CacheImageMessage>) -> Result<Option<Self>> {
         const WHAT: &str = "metadata cache image";
         let Some(CacheImageMessage { address: Some(address), size }) = message else { return Ok(None) };
@@ -46,10 +59,10 @@ impl CacheImage {
             return Ok(None);
         }
         let bytes = space.read_checksummed(address, size, WHAT)?;
-        let at = bytes.offset();
+        let (at, len) = (bytes.offset(), bytes.len() as u64);
         let entries = parse(space, &bytes, at).map_err(|e| space.locate(e))?;
-        let charge = space.budget().bytes(size, WHAT)?;
-        Ok(Some(Self { block: bytes.to_vec(), _charge: charge, at, entries }))
+        let block = if bytes.is_lent() { None } else { Some(bytes.into_block(space.budget(), WHAT)?) };
+        Ok(Some(Self { block, at, len, entries }))
     }
 
     /// Absolute offset of the block in the file.
@@ -59,7 +72,7 @@ impl CacheImage {
 
     /// Length of the block in bytes.
     pub fn len(&self) -> u64 {
-        self.block.len() as u64
+        self.len
     }
 
     /// Does the image hold no entry?
@@ -72,20 +85,37 @@ impl CacheImage {
         self.entries.len()
     }
 
-    /// Entries that overlap `at..at + len`: entries do not overlap each other, so the one that begins before `at` and
-    /// those that begin inside are all.
-    fn overlapping(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, &[u8])> {
-        let end = at.saturating_add(len);
-        let before = self.entries.range(..at).next_back();
-        before
-            .into_iter()
-            .chain(self.entries.range(at..end))
-            .map(|(start, r)| (*start, self.block.get(r.clone()).unwrap_or(&[])))
-            .filter(move |(start, bytes)| start.saturating_add(bytes.len() as u64) > at)
+    /// Is the block a copy in memory, and not lent by the source?
+    pub fn is_copied(&self) -> bool {
+        self.block.is_some()
     }
 
-    pub(super) fn cover(&self, at: u64, len: u64) -> Cover<'_> {
-        let Some((start, bytes)) = self.overlapping(at, len).next() else { return Cover::None };
+    fn block<'a>(&'a self, source: &'a dyn ByteSource) -> &'a [u8] {
+        match &self.block {
+            Some(block) => block,
+            None => source.borrow(self.at..self.at.saturating_add(self.len)).unwrap_or(&[]),
+        }
+    }
+
+    /// Entries that overlap `at..at + len`: entries do not overlap each other, so the one that begins before `at` and
+    /// those that begin inside are all.
+    fn overlapping<'a>(
+        &'a self,
+        source: &'a dyn ByteSource,
+        at: u64,
+        len: u64,
+    ) -> impl Iterator<Item = (u64, &'a [u8])> {
+        let end = at.saturating_add(len);
+        let before = self.entries.range(..at).next_back();
+        let touching = before
+            .into_iter()
+            .chain(self.entries.range(at..end))
+            .filter(move |(start, r)| start.saturating_add(r.len() as u64) > at);
+        touching.map(move |(start, r)| (*start, self.block(source).get(r.clone()).unwrap_or(&[])))
+    }
+
+    pub(super) fn cover<'a>(&'a self, source: &'a dyn ByteSource, at: u64, len: u64) -> Cover<'a> {
+        let Some((start, bytes)) = self.overlapping(source, at, len).next() else { return Cover::None };
         let inside = at.checked_sub(start).and_then(|skip| {
             let skip = usize::try_from(skip).ok()?;
             bytes.get(skip..skip.checked_add(usize::try_from(len).ok()?)?)
@@ -94,8 +124,8 @@ impl CacheImage {
     }
 
     /// Overwrites what the image knows better in a buffer that was read at `at`.
-    pub(super) fn patch(&self, at: u64, buf: &mut [u8]) {
-        for (start, bytes) in self.overlapping(at, buf.len() as u64) {
+    pub(super) fn patch(&self, source: &dyn ByteSource, at: u64, buf: &mut [u8]) {
+        for (start, bytes) in self.overlapping(source, at, buf.len() as u64) {
             let (from, to) = if start < at {
                 (usize::try_from(at - start).unwrap_or(usize::MAX), 0)
             } else {

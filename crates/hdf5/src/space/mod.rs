@@ -9,14 +9,16 @@ mod cache_image;
 mod extension;
 mod global_heap;
 mod header;
+mod members;
 mod visits;
 
 pub(crate) use block_cache::Block;
 pub use bytes::Bytes;
-pub use cache_image::CacheImage;
+pub use cache_image::{CacheImage, CacheImageState};
 pub use extension::Extension;
 pub use global_heap::GlobalHeapObject;
 pub use header::{Message, StoredHeader};
+pub use members::{Members, is_family};
 pub use visits::Visits;
 
 use crate::format::shared_messages::{self, SharedIndex};
@@ -26,6 +28,9 @@ use std::sync::{Arc, OnceLock};
 use tensilo_core::io::ByteSource;
 use tensilo_core::{Budget, Error, ErrorKind, Result};
 
+/// The part of a file that a problem with its cache image is filed under.
+const CACHE_IMAGE: &str = "(cache image)";
+
 /// How a file is opened as a [`FileSpace`].
 #[derive(Debug, Clone, Default)]
 pub struct SpaceOptions {
@@ -33,6 +38,9 @@ pub struct SpaceOptions {
     pub ignore_flags: bool,
     /// The source holds all members of a family or multi file; do not refuse it as a single member.
     pub members_joined: bool,
+    /// Open a damaged file as far as that goes: without its superblock extension or cache image where they are damaged,
+    /// up to the end of the source where it was cut off. [`FileSpace::problems`] says what is wrong.
+    pub salvage: bool,
 }
 
 /// One open file: bytes at addresses. Cheap to clone; all clones share budget and caches.
@@ -56,9 +64,19 @@ struct Inner {
     superblock: Superblock,
     extension: Extension,
     image: Option<CacheImage>,
+    problems: Vec<Problem>,
     shared: OnceLock<Vec<SharedIndex>>,
     global_heap: global_heap::Cache,
     blocks: block_cache::Cache,
+}
+
+/// What is wrong with a file that was opened all the same.
+#[derive(Debug)]
+pub struct Problem {
+    /// Which part of the file is damaged.
+    pub part: &'static str,
+    /// What is wrong with it.
+    pub error: Error,
 }
 
 impl FileSpace {
@@ -84,28 +102,50 @@ impl FileSpace {
     }
 
     fn open_inner(source: Arc<dyn ByteSource>, budget: Budget, options: &SpaceOptions) -> Result<Self> {
-        let superblock = find_superblock(&*source)?;
+        let mut superblock = find_superblock(&*source)?;
+        if options.members_joined {
+            // Members of a split or multi file begin far behind the end of the first, which is all that is stated.
+            superblock.end_of_file = superblock.end_of_file.max(source.len());
+        }
         let mut space = Self::with(source, budget, superblock);
+        let mut problems = Vec::new();
+        let mut tolerate = |part, error: Error| match options.salvage && error.kind() == ErrorKind::Corrupt {
+            true => {
+                problems.push(Problem { part, error });
+                Ok(())
+            }
+            false => Err(error),
+        };
         let loaded = Extension::load(&space);
         if let (Ok(extension), false) = (&loaded, options.members_joined) {
             extension.check_driver()?;
         }
         let (end, len) = (space.end(), space.source().len());
         if end > len {
-            return Err(Error::corrupt(format!("truncated: {end} bytes are expected, {len} are there"))
-                .hint("the file was cut off, or its writer did not finish"));
+            let e = Error::corrupt(format!("truncated: {end} bytes are expected, {len} are there"));
+            tolerate("(end of file)", e.hint("the file was cut off, or its writer did not finish").at(len))?;
+            space.change(|inner| inner.superblock.end_of_file = len)?;
         }
-        let extension = loaded?;
+        match loaded {
+            Ok(extension) => space.change(|inner| inner.extension = extension)?,
+            Err(e) => tolerate("(superblock extension)", e)?,
+        }
         if !options.ignore_flags {
             space.check_flags()?;
         }
-        let image = CacheImage::load(&space, extension.cache_image)?;
-        let Some(inner) = Arc::get_mut(&mut space.inner) else {
-            return Err(Error::invalid("the file is in use while it is opened"));
-        };
-        inner.extension = extension;
-        inner.image = image;
+        match CacheImage::load(&space, space.extension().cache_image) {
+            Ok(image) => space.change(|inner| inner.image = image)?,
+            Err(e) => tolerate(CACHE_IMAGE, e)?,
+        }
+        space.change(|inner| inner.problems = problems)?;
         Ok(space)
+    }
+
+    /// Changes what is known while nobody else has the file yet.
+    fn change(&mut self, change: impl FnOnce(&mut Inner)) -> Result<()> {
+        let inner = Arc::get_mut(&mut self.inner);
+        change(inner.ok_or_else(|| Error::invalid("the file is in use while it is opened"))?);
+        Ok(())
     }
 
     fn with(source: Arc<dyn ByteSource>, budget: Budget, superblock: Superblock) -> Self {
@@ -117,6 +157,7 @@ impl FileSpace {
                 superblock,
                 extension,
                 image: None,
+                problems: Vec::new(),
                 shared: OnceLock::new(),
                 global_heap: global_heap::Cache::default(),
                 blocks: block_cache::Cache::default(),
@@ -149,6 +190,20 @@ impl FileSpace {
     /// The metadata cache image laid over the bytes, if the file has one.
     pub fn cache_image(&self) -> Option<&CacheImage> {
         self.inner.image.as_ref()
+    }
+
+    /// What is wrong with the file, where it was opened to be salvaged.
+    pub fn problems(&self) -> &[Problem] {
+        &self.inner.problems
+    }
+
+    /// Has the file a metadata cache image, and can it be used?
+    pub fn cache_image_state(&self) -> CacheImageState<'_> {
+        match (self.cache_image(), self.problems().iter().find(|p| p.part == CACHE_IMAGE)) {
+            (Some(image), _) => CacheImageState::Loadable(image),
+            (None, Some(problem)) => CacheImageState::Refused(&problem.error),
+            (None, None) => CacheImageState::None,
+        }
     }
 
     /// Widths of addresses and lengths.
@@ -234,7 +289,7 @@ impl FileSpace {
     pub fn read(&self, a: Address, len: u64, what: &'static str) -> Result<Bytes<'_>> {
         let at = self.check_range(a, len, what)?;
         if let Some(image) = &self.inner.image {
-            match image.cover(at, len) {
+            match image.cover(&**self.source(), at, len) {
                 cache_image::Cover::None => {}
                 cache_image::Cover::All(bytes) => return Ok(Bytes::lent(bytes, at)),
                 cache_image::Cover::Part => return self.read_owned(at, len, what),
@@ -255,7 +310,7 @@ impl FileSpace {
     fn fill(&self, at: u64, buf: &mut [u8]) -> Result<()> {
         self.source().read_at(at, buf).map_err(|e| self.locate(e))?;
         if let Some(image) = &self.inner.image {
-            image.patch(at, buf);
+            image.patch(&**self.source(), at, buf);
         }
         Ok(())
     }

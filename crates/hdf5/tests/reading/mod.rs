@@ -1,7 +1,9 @@
 //! What is read must be what h5py wrote and NumPy selects.
 
 mod engine;
+mod extremes;
 mod hostile;
+mod members;
 mod missing;
 mod random_indices;
 mod selections;

@@ -1,7 +1,8 @@
 //! Structures: what superblocks, headers, heaps, groups and attributes say, against what libhdf5 says.
 
 mod corpus;
-mod generated;
+pub mod generated;
+mod image_memory;
 mod mutation;
 mod opening;
 mod walker;

@@ -54,6 +54,8 @@ pub struct FractalHeapHeader {
     pub max_managed: u32,
     /// B-tree of huge objects.
     pub huge_btree: Option<Address>,
+    /// Manager of the free space between the objects.
+    pub free_space: Option<Address>,
     /// Managed space in bytes.
     pub managed_space: u64,
     /// Number of managed objects.
@@ -108,11 +110,15 @@ impl FractalHeapHeader {
         })
     }
 
-    /// Parses the whole header and verifies its checksum.
+    /// Verifies the checksum of a header of exactly [`total_len`](Self::total_len) bytes, and parses it.
     ///
     /// # Errors
     /// `Corrupt` when a field is impossible.
     pub fn parse(bytes: &[u8], at: u64, address: Address, sizes: Sizes) -> Result<Self> {
+        let (body, sum) = bytes.split_at_checked(bytes.len().saturating_sub(4)).unwrap_or((bytes, &[]));
+        if lookup3(body).to_le_bytes() != sum {
+            return Err(Error::corrupt("fractal heap: checksum of the header does not match").at(at));
+        }
         let mut r = FieldReader::new(bytes, at, "fractal heap");
         r.signature(b"FRHP")?;
         r.skip(1)?;
@@ -123,7 +129,7 @@ impl FractalHeapHeader {
         sizes.length(&mut r)?; // next huge id
         let huge_btree = sizes.address(&mut r)?;
         sizes.length(&mut r)?; // free space
-        sizes.address(&mut r)?; // free space manager
+        let free_space = sizes.address(&mut r)?;
         let managed_space = sizes.length(&mut r)?;
         sizes.length(&mut r)?; // allocated
         sizes.length(&mut r)?; // allocation iterator
@@ -146,10 +152,6 @@ impl FractalHeapHeader {
         } else {
             (Vec::new(), None)
         };
-        let covered = bytes.get(..r.position()).unwrap_or(bytes);
-        if lookup3(covered) != r.u32()? {
-            return Err(Error::corrupt("fractal heap: checksum of the header does not match").at(at));
-        }
         let header = Self {
             address,
             sizes,
@@ -157,6 +159,7 @@ impl FractalHeapHeader {
             checksums: flags & 2 != 0,
             max_managed,
             huge_btree,
+            free_space,
             managed_space,
             managed_objects,
             huge_objects,
@@ -454,6 +457,7 @@ mod tests {
             checksums: true,
             max_managed: 4096,
             huge_btree: None,
+            free_space: None,
             managed_space: 0,
             managed_objects: 0,
             huge_objects: 0,

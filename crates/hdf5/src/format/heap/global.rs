@@ -5,9 +5,10 @@ use std::ops::Range;
 use tensilo_core::Result;
 use tensilo_core::wire::FieldReader;
 
-/// Bytes read to learn how long a collection is.
+/// Bytes of a collection's header, which are read to learn how long it is. Headers, of collection and objects alike,
+/// are filled up to a multiple of 8.
 pub fn head_len(sizes: Sizes) -> u64 {
-    u64::from(sizes.length).saturating_add(8)
+    u64::from(sizes.length).saturating_add(8).next_multiple_of(8)
 }
 
 /// The length of a collection in bytes, header included, from its first [`head_len`] bytes.
@@ -46,8 +47,8 @@ pub struct HeapObject {
 /// `Corrupt` when an object passes the end.
 pub fn objects(bytes: &[u8], at: u64, sizes: Sizes) -> Result<Vec<HeapObject>> {
     let mut r = FieldReader::new(bytes, at, "global heap collection");
-    r.skip(usize::try_from(head_len(sizes)).unwrap_or(usize::MAX))?;
-    let head = usize::from(sizes.length).saturating_add(8);
+    let head = usize::try_from(head_len(sizes)).unwrap_or(usize::MAX);
+    r.skip(head)?;
     let mut found = Vec::new();
     while r.remaining() >= head {
         let (index, references) = (r.u16()?, r.u16()?);
@@ -57,6 +58,7 @@ pub fn objects(bytes: &[u8], at: u64, sizes: Sizes) -> Result<Vec<HeapObject>> {
             // Free space: the rest of the collection, its length counting this header too.
             break;
         }
+        r.skip(head.saturating_sub(usize::from(sizes.length)).saturating_sub(8))?;
         let start = r.position();
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         r.bytes(len).map_err(|e| e.context(format_args!("object {index}")))?;
