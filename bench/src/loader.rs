@@ -12,17 +12,18 @@ const BATCH: u64 = 256;
 const SIZES: [(&str, u64, u64); 2] = [("784 B", 784 + 8, 400), ("150,528 B", 150_528 + 8, 24)];
 
 /// A Python process that answers expressions.
-struct Session {
+pub struct Session {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
 impl Session {
-    fn start(folder: &Path) -> Result<Self, String> {
+    /// Starts the contestants of a comparison.
+    pub fn start(folder: &Path, script: &str) -> Result<Self, String> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut child = Command::new(interpreter())
-            .arg(here.join("python/loader.py"))
+            .arg(here.join("python").join(script))
             .arg(folder)
             .env("PYTHONPATH", here.join("../python"))
             .stdin(Stdio::piped())
@@ -35,7 +36,7 @@ impl Session {
     }
 
     /// The value of an expression, as JSON.
-    fn ask(&mut self, expression: &str) -> Result<String, String> {
+    pub fn ask(&mut self, expression: &str) -> Result<String, String> {
         let failed = |e: std::io::Error| format!("Python, at {expression}: {e}");
         writeln!(self.to, "{expression}").map_err(failed)?;
         let mut line = String::new();
@@ -54,13 +55,13 @@ impl Session {
     }
 
     /// A list of names, none of which has a quote.
-    fn names(&mut self, expression: &str) -> Result<Vec<String>, String> {
+    pub fn names(&mut self, expression: &str) -> Result<Vec<String>, String> {
         let text = self.ask(expression)?;
         Ok(text.split('"').skip(1).step_by(2).map(str::to_owned).collect())
     }
 
     /// Seconds of all contestants, round after round.
-    fn rounds(
+    pub fn rounds(
         &mut self,
         names: &[String],
         expression: impl Fn(&str) -> String,
@@ -97,7 +98,7 @@ fn interpreter() -> PathBuf {
 pub fn run() -> Result<Report, String> {
     let mut report = Report::default();
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).map_err(|e| e.to_string())?;
-    let mut python = Session::start(folder.path())?;
+    let mut python = Session::start(folder.path(), "loader.py")?;
     for (kind, goal) in [("raw", 1.3), ("flate", 4.0)] {
         for (size, bytes, batches) in SIZES {
             let names = python.names(&format!("names({kind:?}, {size:?})"))?;

@@ -12,6 +12,7 @@ mod loader;
 mod measure;
 mod pack;
 mod plot;
+mod records;
 mod report;
 
 use std::process::ExitCode;
@@ -32,6 +33,11 @@ const COMPARISONS: &[Comparison] = &[
     ),
     ("lanes", "lane stores written, opened and windowed, by us, petektools, NumPy and h5py", lanes::run),
     ("loader", "batches by us, PyTorch, Grain and loaderx, and record numbers by us and NumPy", loader::run),
+    (
+        "records",
+        "record stores gathered from and appended to, by us, NumPy, loaderx, pyarrow and others",
+        records::run,
+    ),
 ];
 
 fn main() -> ExitCode {
