@@ -1,6 +1,7 @@
 //! Chunks written by h5py are decoded here, and chunks encoded here are read by h5py, filter by filter.
 
 use crate::cases;
+use std::collections::BTreeSet;
 use std::path::Path;
 use tensilo_filters::{FilterSpec, Pipeline, Registry, Scratch};
 use tensilo_testkit::oracle;
@@ -22,7 +23,8 @@ fn both_ways(group: &str, count: usize) {
     let made = oracle::run_python(script, ["generate", path_text, SEED, &count, group], b"");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let cases = cases::read(&std::fs::read(&path).unwrap());
-    assert!(cases.len() >= 100, "only {} cases", cases.len());
+    assert!(cases.len() >= count.parse::<usize>().unwrap(), "only {} chunks", cases.len());
+    every_type_meets_every_shape(&cases);
 
     let mut scratch = Scratch::default();
     let mut wrong = vec![];
@@ -63,6 +65,20 @@ fn both_ways(group: &str, count: usize) {
         cases.len(),
         wrong[..wrong.len().min(20)].join("\n")
     );
+}
+
+/// Labels are "number: group #number type shape in chunk options"; libhdf5 itself refuses a few combinations.
+fn every_type_meets_every_shape(cases: &[cases::Case]) {
+    const SHAPES: usize = 12;
+    let (mut types, mut pairs) = (BTreeSet::new(), BTreeSet::new());
+    for case in cases {
+        let of = case.label.split(' ').nth(3).unwrap();
+        types.insert(of);
+        pairs.insert((of, &case.info.chunk_dims));
+    }
+    assert!(types.len() >= 4, "{types:?}");
+    let all = types.len() * SHAPES;
+    assert!(10 * pairs.len() >= 9 * all, "{} of {all} types and shapes", pairs.len());
 }
 
 #[test]
