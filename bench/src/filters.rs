@@ -1,99 +1,306 @@
-//! Every filter, both ways, over one chunk; peers decode and encode the same bytes.
+//! Every filter, both ways, over one chunk, against the C library that others use for it.
+//!
+//! libhdf5 and hdf5plugin run inside h5py: a chunk of a file in memory is read or written as a whole, and what the same
+//! costs without a filter is taken off. With the feature `peers`, libdeflate and liblz4 are called directly. All
+//! contestants decode the same bytes and must yield the same values before they are timed. The lines below the table
+//! compare fastest rounds with the goals.
+
+#![expect(clippy::disallowed_methods, reason = "the files of a comparison need no crash safety")]
 
 use crate::data;
-use crate::measure::Contestant;
+use crate::h5py::Python;
 use crate::report::Report;
+use std::path::Path;
+use std::time::Instant;
 use tensilo_filters::{ChunkInfo, FilterSpec, Pipeline, Registry, Scratch, id};
 
-/// Encodes and decodes a 512 × 512 frame of counts and a MiB of floats.
+/// Rounds in which contestants take turns.
+const ROUNDS: usize = 15;
+/// A round calls often enough to take about this many seconds, 16 times at most.
+const ROUND: f64 = 2e-3;
+
+/// One pipeline: name, filters as h5py takes them, and how fast encoding and decoding are to be, as a multiple of the
+/// peer's speed.
+struct Entry {
+    name: &'static str,
+    filters: Vec<(u16, Vec<u32>)>,
+    goals: [f64; 2],
+}
+
+/// Encodes and decodes 2 MiB of detector counts and of floats.
 pub fn run() -> Result<Report, String> {
     let mut report = Report::default();
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).map_err(|e| e.to_string())?;
+    let python = Python::start().ok_or("libhdf5 and hdf5plugin need Python with h5py and hdf5plugin")?;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/filters.py");
+    python.run(&format!("exec(open({script:?}).read(), globals())"));
     for (what, size, raw) in
-        [("u16", 2, data::detector_counts(512, 512)), ("f32", 4, data::float_field(1 << 18))]
+        [("u2", 2, data::detector_counts(1024, 1024)), ("f4", 4, data::float_field(1 << 19))]
     {
-        for (name, specs) in pipelines(size) {
-            one(&mut report, &format!("{what} {name}"), size, &raw, &specs);
+        write(&folder.path().join("raw.bin"), &raw)?;
+        let base = without_filter(&python, folder.path(), what);
+        for entry in entries(what) {
+            let case = format!("{what} {}", entry.name);
+            let chunk = Chunk::from_h5py(&python, folder.path(), what, size, raw.clone(), &entry)?;
+            chunk.against_h5py(&mut report, &python, &case, base, entry.goals);
+            peers::compare(&mut report, &case, &chunk)?;
         }
     }
     Ok(report)
 }
 
-/// The pipelines that are compared; those whose filters are not built in are left out.
-fn pipelines(size: u32) -> Vec<(&'static str, Vec<FilterSpec>)> {
-    let spec = |id, values: &[u32]| FilterSpec::new(id, values.to_vec());
-    let all = vec![
-        ("shuffle", vec![spec(id::SHUFFLE, &[size])]),
-        ("fletcher32", vec![spec(id::FLETCHER32, &[])]),
-        ("deflate 4", vec![spec(id::DEFLATE, &[4])]),
-        ("shuffle + deflate 4", vec![spec(id::SHUFFLE, &[size]), spec(id::DEFLATE, &[4])]),
-        ("lzf", vec![spec(id::LZF, &[4, 0, 0])]),
-        ("lz4", vec![spec(id::LZ4, &[1 << 18])]),
-        ("bitshuffle", vec![spec(id::BITSHUFFLE, &[0, 4, size, 0, 0])]),
-        ("bitshuffle + lz4", vec![spec(id::BITSHUFFLE, &[0, 4, size, 0, 2])]),
-        ("bitshuffle + zstd 3", vec![spec(id::BITSHUFFLE, &[0, 4, size, 0, 3, 3])]),
-        ("zstd 3", vec![spec(id::ZSTD, &[3])]),
+fn entries(what: &str) -> Vec<Entry> {
+    let entry = |name, filters: &[(u16, &[u32])], goals| Entry {
+        name,
+        filters: filters.iter().map(|(id, options)| (*id, options.to_vec())).collect(),
+        goals,
+    };
+    let mut all = vec![
+        entry("shuffle", &[(id::SHUFFLE, &[])], [4.0, 4.0]),
+        entry("fletcher32", &[(id::FLETCHER32, &[])], [0.8, 0.8]),
+        entry("deflate 4", &[(id::DEFLATE, &[4])], [0.8, 0.95]),
+        entry("shuffle + deflate 4", &[(id::SHUFFLE, &[]), (id::DEFLATE, &[4])], [0.8, 0.95]),
+        entry("szip, differences", &[(id::SZIP, &[32, 16])], [1.0, 1.0]),
+        entry("szip", &[(id::SZIP, &[4, 16])], [1.0, 1.0]),
+        entry("lz4", &[(id::LZ4, &[])], [0.8, 1.0]),
+        entry("bitshuffle", &[(id::BITSHUFFLE, &[0, 0])], [1.0, 1.0]),
+        entry("bitshuffle + lz4", &[(id::BITSHUFFLE, &[0, 2])], [0.8, 2.5]),
+        entry("bitshuffle + zstd 3", &[(id::BITSHUFFLE, &[0, 3, 3])], [0.8, 2.5]),
+        entry("zstd 3", &[(id::ZSTD, &[3])], [0.9, 0.9]),
+        entry("bzip2 9", &[(id::BZIP2, &[9])], [0.8, 0.8]),
+        entry("blosc blosclz, shuffle", &[(id::BLOSC, &[0, 0, 0, 0, 5, 1, 0])], [0.8, 0.8]),
+        entry("blosc lz4, shuffle", &[(id::BLOSC, &[0, 0, 0, 0, 5, 1, 1])], [0.8, 0.8]),
+        entry("blosc zstd, bitshuffle", &[(id::BLOSC, &[0, 0, 0, 0, 5, 2, 5])], [0.8, 0.8]),
+        entry("blosc2 zstd, shuffle", &[(id::BLOSC2, &[0, 0, 0, 0, 5, 1, 5])], [0.8, 0.8]),
     ];
-    let registry = Registry::default();
-    all.into_iter().filter(|(_, specs)| specs.iter().all(|s| registry.get(s.id).is_some())).collect()
+    if what == "u2" {
+        // LZF gives up on the floats.
+        all.push(entry("lzf", &[(id::LZF, &[])], [0.8, 0.8]));
+        all.push(entry("scale-offset", &[(id::SCALE_OFFSET, &[2, 0])], [0.8, 0.8]));
+    } else {
+        all.push(entry("scale-offset, 3 digits", &[(id::SCALE_OFFSET, &[0, 3])], [0.8, 0.8]));
+    }
+    all
 }
 
-fn one(report: &mut Report, name: &str, size: u32, raw: &[u8], specs: &[FilterSpec]) {
-    let pipeline = Pipeline::new(specs, &Registry::default()).expect("a short pipeline");
-    let elements = raw.len() as u64 / u64::from(size);
-    let info = ChunkInfo { element_size: size as usize, chunk_dims: vec![elements] };
-    let mut scratch = Scratch::default();
-    let Ok((stored, mask)) = pipeline.encode(&mut scratch, raw, &info) else { return };
-    let ratio = raw.len() as f64 / stored.len() as f64;
-    let mut out = vec![0; raw.len()];
-    let (mut encoder, mut decoder) = (Scratch::default(), Scratch::default());
-
-    let mut encode = vec![Contestant::new("tensilo", || {
-        pipeline.encode(&mut encoder, raw, &info).expect("it was encoded before");
-    })];
-    encode.extend(peers::encoders(specs, raw));
-    report.compare(format!("{name} encode ({ratio:.2}:1)"), raw.len() as u64, encode);
-
-    let mut decode = vec![Contestant::new("tensilo", || {
-        pipeline.decode(&mut decoder, &stored, mask, &mut out).expect("we encoded it");
-    })];
-    decode.extend(peers::decoders(specs, &stored, raw.len()));
-    report.compare(format!("{name} decode"), raw.len() as u64, decode);
+/// Seconds that h5py takes to write and to read the same chunk without a filter.
+fn without_filter(python: &Python, folder: &Path, what: &str) -> [f64; 2] {
+    python.run(&format!("setup({folder:?}, {what:?}, [])"));
+    ["encode", "decode"].map(|way| {
+        let times = in_rounds(16, vec![Box::new(|times| python.run(&format!("{way}({times})")))]);
+        fastest(&times[0])
+    })
 }
 
-/// C libraries for the pipelines of one filter that have one.
+/// The fastest round: what other programs on the machine disturbed least.
+fn fastest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+type Work<'a> = Box<dyn FnMut(usize) + 'a>;
+
+/// Has all contestants work `calls` times each, in turn, round after round; returns seconds per call.
+fn in_rounds(calls: usize, mut contestants: Vec<Work<'_>>) -> Vec<Vec<f64>> {
+    contestants.iter_mut().for_each(|work| work(1));
+    let mut times = vec![Vec::new(); contestants.len()];
+    for _ in 0..ROUNDS {
+        for (work, times) in contestants.iter_mut().zip(&mut times) {
+            let begin = Instant::now();
+            work(calls);
+            times.push(begin.elapsed().as_secs_f64() / calls as f64);
+        }
+    }
+    times
+}
+
+/// One chunk that h5py stored.
+struct Chunk {
+    specs: Vec<FilterSpec>,
+    info: ChunkInfo,
+    raw: Vec<u8>,
+    stored: Vec<u8>,
+}
+
+impl Chunk {
+    /// Has h5py store the raw bytes, and checks that we decode them to what h5py does.
+    fn from_h5py(
+        python: &Python,
+        folder: &Path,
+        what: &str,
+        size: usize,
+        raw: Vec<u8>,
+        entry: &Entry,
+    ) -> Result<Self, String> {
+        python.run(&format!("setup({folder:?}, {what:?}, {:?})", entry.filters));
+        let bytes = std::fs::read(folder.join("chunk.bin")).map_err(|e| e.to_string())?;
+        let mut rest = &bytes[..];
+        let mut word = || {
+            let (head, behind) = rest.split_first_chunk::<4>().expect("h5py wrote all of it");
+            rest = behind;
+            u32::from_le_bytes(*head)
+        };
+        let specs: Vec<FilterSpec> = (0..word())
+            .map(|_| {
+                let (id, values) = (word() as u16, word());
+                FilterSpec::new(id, (0..values).map(|_| word()).collect())
+            })
+            .collect();
+        let length = word() as usize;
+        let (expected, stored) = rest.split_at(length);
+        let info = ChunkInfo { element_size: size, chunk_dims: vec![(raw.len() / size) as u64] };
+        let chunk = Self { specs, info, raw, stored: stored.to_vec() };
+        let mut out = vec![0; expected.len()];
+        chunk
+            .pipeline()
+            .decode(&mut Scratch::default(), &chunk.stored, 0, &mut out)
+            .map_err(|e| e.to_string())?;
+        if out != expected {
+            return Err(format!("{}: other values than h5py's", entry.name));
+        }
+        Ok(chunk)
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::new(&self.specs, &Registry::default()).expect("a short pipeline")
+    }
+
+    /// Our work, encoding or decoding.
+    fn ours(&self, way: &str) -> Work<'_> {
+        let (pipeline, mut scratch, mut out) = (self.pipeline(), Scratch::default(), vec![0; self.raw.len()]);
+        if way == "encode" {
+            Box::new(move |times| {
+                for _ in 0..times {
+                    pipeline.encode(&mut scratch, &self.raw, &self.info).expect("h5py encoded it");
+                }
+            })
+        } else {
+            Box::new(move |times| {
+                for _ in 0..times {
+                    pipeline.decode(&mut scratch, &self.stored, 0, &mut out).expect("it was decoded before");
+                }
+            })
+        }
+    }
+
+    /// Calls per round.
+    fn calls(&self, way: &str) -> usize {
+        let once = fastest(&in_rounds(1, vec![self.ours(way)])[0]);
+        (ROUND / once).clamp(1.0, 16.0) as usize
+    }
+
+    fn against_h5py(
+        &self,
+        report: &mut Report,
+        python: &Python,
+        case: &str,
+        base: [f64; 2],
+        goals: [f64; 2],
+    ) {
+        for (i, way) in ["encode", "decode"].into_iter().enumerate() {
+            let peer: Work<'_> = Box::new(|times| python.run(&format!("{way}({times})")));
+            let mut times = in_rounds(self.calls(way), vec![peer, self.ours(way)]);
+            times[0].iter_mut().for_each(|t| *t = (*t - base[i]).max(1e-9));
+            let ratio = self.raw.len() as f64 / self.stored.len() as f64;
+            self.record(report, &format!("{case} {way} ({ratio:.2}:1)"), "h5py, net", times, goals[i]);
+        }
+    }
+
+    fn record(&self, report: &mut Report, case: &str, peer: &str, times: Vec<Vec<f64>>, goal: f64) {
+        let [theirs, ours] = <[Vec<f64>; 2]>::try_from(times).expect("two contestants");
+        let speed = |times: &[f64]| self.raw.len() as f64 / fastest(times) / 1e9;
+        let ratio = fastest(&theirs) / fastest(&ours);
+        report.note(format!(
+            "{case:48} {peer:12} {:7.2} GB/s, tensilo {:7.2} GB/s, {ratio:6.2} times, goal {goal}{}",
+            speed(&theirs),
+            speed(&ours),
+            if ratio >= goal { "" } else { " MISSED" }
+        ));
+        let both = vec![(peer.to_owned(), theirs), ("tensilo".to_owned(), ours)];
+        report.record(case, self.raw.len() as u64, both);
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    std::fs::write(path, bytes).map_err(|e| e.to_string())
+}
+
+/// libdeflate and liblz4, for the pipelines of one filter that they know.
 #[cfg(feature = "peers")]
 mod peers {
     use super::*;
     use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
-    pub fn encoders<'a>(specs: &[FilterSpec], raw: &'a [u8]) -> Vec<Contestant<'a>> {
-        match specs {
-            [one] if one.id == id::DEFLATE => {
-                let mut c = Compressor::new(CompressionLvl::new(4).expect("a level"));
-                let mut out = vec![0; c.zlib_compress_bound(raw.len())];
-                vec![Contestant::new("libdeflate", move || {
-                    c.zlib_compress(raw, &mut out).expect("it fits its bound");
-                })]
+    pub fn compare(report: &mut Report, case: &str, chunk: &Chunk) -> Result<(), String> {
+        let (name, peers): (_, [Work<'_>; 2]) = match &chunk.specs[..] {
+            [one] if one.id == id::DEFLATE => ("libdeflate", [deflate(&chunk.raw), inflate(chunk)?]),
+            [one] if one.id == id::LZ4 => {
+                ("liblz4", [lz4_encode(&chunk.raw, &one.values), lz4_decode(chunk)?])
             }
-            [one] if one.id == id::LZ4 => vec![Contestant::new("liblz4", move || {
-                for block in raw.chunks(1 << 18) {
-                    lz4::block::compress(block, None, false).expect("it fits its bound");
-                }
-            })],
-            _ => Vec::new(),
+            _ => return Ok(()),
+        };
+        let goals = if name == "liblz4" { [0.8, 1.0] } else { [0.8, 0.95] };
+        for ((way, peer), goal) in ["encode", "decode"].into_iter().zip(peers).zip(goals) {
+            let times = in_rounds(chunk.calls(way), vec![peer, chunk.ours(way)]);
+            chunk.record(report, &format!("{case} {way}, one stream"), name, times, goal);
         }
+        Ok(())
     }
 
-    pub fn decoders<'a>(specs: &[FilterSpec], stored: &'a [u8], raw: usize) -> Vec<Contestant<'a>> {
-        match specs {
-            [one] if one.id == id::DEFLATE => {
-                let (mut d, mut out) = (Decompressor::new(), vec![0; raw]);
-                vec![Contestant::new("libdeflate", move || {
-                    d.zlib_decompress(stored, &mut out).expect("a zlib stream");
-                })]
+    fn deflate(raw: &[u8]) -> Work<'_> {
+        let mut c = Compressor::new(CompressionLvl::new(4).expect("a level"));
+        let mut out = vec![0; c.zlib_compress_bound(raw.len())];
+        Box::new(move |times| {
+            for _ in 0..times {
+                c.zlib_compress(raw, &mut out).expect("it fits its bound");
             }
-            _ => Vec::new(),
+        })
+    }
+
+    fn inflate(chunk: &Chunk) -> Result<Work<'_>, String> {
+        let (mut d, mut out) = (Decompressor::new(), vec![0; chunk.raw.len()]);
+        d.zlib_decompress(&chunk.stored, &mut out).map_err(|e| e.to_string())?;
+        if out != chunk.raw {
+            return Err("libdeflate yields other bytes".into());
         }
+        Ok(Box::new(move |times| {
+            for _ in 0..times {
+                d.zlib_decompress(&chunk.stored, &mut out).expect("it was decoded before");
+            }
+        }))
+    }
+
+    fn lz4_encode<'a>(raw: &'a [u8], values: &[u32]) -> Work<'a> {
+        let block = values.first().map_or(1 << 30, |n| *n as usize).min(raw.len());
+        Box::new(move |times| {
+            for block in (0..times).flat_map(|_| raw.chunks(block)) {
+                lz4::block::compress(block, None, false).expect("it fits its bound");
+            }
+        })
+    }
+
+    /// The filter's frame: sizes of the whole and of a block, then blocks behind their lengths, all big-endian.
+    fn lz4_decode(chunk: &Chunk) -> Result<Work<'_>, String> {
+        let field =
+            |at: usize| u32::from_be_bytes(chunk.stored[at..at + 4].try_into().expect("4 bytes")) as usize;
+        let block = field(8);
+        let (mut blocks, mut at) = (Vec::new(), 12);
+        while at < chunk.stored.len() {
+            blocks.push(&chunk.stored[at + 4..at + 4 + field(at)]);
+            at += 4 + field(at);
+        }
+        let mut out = vec![0; chunk.raw.len()];
+        let mut all = move || {
+            for (to, from) in out.chunks_mut(block).zip(&blocks) {
+                if to.len() == from.len() {
+                    to.copy_from_slice(from);
+                } else {
+                    lz4::block::decompress_to_buffer(from, Some(to.len() as i32), to).expect("an LZ4 block");
+                }
+            }
+            out.first().copied()
+        };
+        all();
+        Ok(Box::new(move |times| (0..times).for_each(|_| assert!(all().is_some()))))
     }
 }
 
@@ -101,11 +308,7 @@ mod peers {
 mod peers {
     use super::*;
 
-    pub fn encoders<'a>(_specs: &[FilterSpec], _raw: &'a [u8]) -> Vec<Contestant<'a>> {
-        Vec::new()
-    }
-
-    pub fn decoders<'a>(_specs: &[FilterSpec], _stored: &'a [u8], _raw: usize) -> Vec<Contestant<'a>> {
-        Vec::new()
+    pub fn compare(_report: &mut Report, _case: &str, _chunk: &Chunk) -> Result<(), String> {
+        Ok(())
     }
 }
