@@ -24,7 +24,7 @@ mod bitstream;
 mod blosc;
 mod bzip2;
 mod cut;
-mod deflate;
+pub mod deflate;
 mod filter;
 mod fletcher32;
 mod known;

@@ -1,4 +1,4 @@
-//! One-shot zlib decoding into a destination of known size.
+//! One-shot zlib and raw deflate decoding into a destination of known size.
 //!
 //! 64 bits of the stream are held, refilled with one load, and serve up to three literals or one whole copy; the
 //! fast loop runs while there is room for the longest copy, the ends of both sides are left to a careful one.
@@ -28,7 +28,13 @@ fn zlib_at(level: Level, tables: &mut Tables, src: &[u8], dst: &mut [u8]) -> Res
     if flags & 32 != 0 {
         return Err(Error::unsupported("zlib streams with a preset dictionary"));
     }
-    with_copy(level, Stream { tables, level }, body, dst)
+    with_copy(level, Stream { tables, level, zlib: true }, body, dst)
+}
+
+/// Decodes one deflate stream without a wrapper, otherwise as [`zlib`] does.
+pub(super) fn raw(tables: &mut Tables, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+    let level = level();
+    with_copy(level, Stream { tables, level, zlib: false }, src, dst)
 }
 
 #[cold]
@@ -44,6 +50,8 @@ fn too_much(room: usize) -> Error {
 struct Stream<'a> {
     tables: &'a mut Tables,
     level: Level,
+    /// Whether a checksum follows the data.
+    zlib: bool,
 }
 
 impl Decode for Stream<'_> {
@@ -68,6 +76,9 @@ impl Decode for Stream<'_> {
             if kind & 1 != 0 {
                 break;
             }
+        }
+        if !self.zlib {
+            return Ok(op);
         }
         bits.align();
         let check = [bits.take(8)?, bits.take(8)?, bits.take(8)?, bits.take(8)?];

@@ -14,9 +14,36 @@ use tensilo_core::{Error, Result};
 #[derive(Debug)]
 pub struct Deflate;
 
-/// What inflating keeps between streams.
+/// A one-shot inflater: what it keeps between streams is worth keeping.
+///
+/// ```
+/// use tensilo_filters::deflate::Inflate;
+/// // RFC 1951, section 3.2.4: the last block, stored, 2 bytes.
+/// let stream = [1, 2, 0, 0xfd, 0xff, b'h', b'i'];
+/// let mut text = [0; 2];
+/// assert_eq!(Inflate::default().raw(&stream, &mut text)?, 2);
+/// assert_eq!(&text, b"hi");
+/// # Ok::<(), tensilo_core::Error>(())
+/// ```
 #[derive(Default)]
-pub(crate) struct Inflate(Box<tables::Tables>);
+pub struct Inflate(Box<tables::Tables>);
+
+impl std::fmt::Debug for Inflate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inflate").finish_non_exhaustive()
+    }
+}
+
+impl Inflate {
+    /// Decodes one raw deflate stream (RFC 1951, no wrapper) into the start of `dst` and says how many bytes it held.
+    /// Bytes of `src` behind the stream are ignored, bytes of `dst` behind the data may be overwritten.
+    ///
+    /// # Errors
+    /// `Corrupt` when the stream is damaged, does not end, or holds more than `dst`.
+    pub fn raw(&mut self, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+        inflate::raw(&mut self.0, src, dst)
+    }
+}
 
 impl Filter for Deflate {
     fn id(&self) -> u16 {

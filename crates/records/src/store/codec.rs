@@ -2,9 +2,10 @@
 //! bitshuffle ahead.
 
 use super::entry::{Ahead, Entry, INLINE, Stored};
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Compress, Compression, FlushCompress, Status};
 use std::sync::{Arc, Mutex};
 use tensilo_core::{Error, Result};
+use tensilo_filters::deflate::Inflate;
 use tensilo_filters::{bitshuffle, lz4, shuffle};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::compress_bound;
@@ -137,7 +138,7 @@ impl std::fmt::Display for Encoding {
 /// Codec states and buffers of one thread.
 #[derive(Default)]
 pub(crate) struct Codecs {
-    inflate: Option<Decompress>,
+    inflate: Inflate,
     deflate: Option<(u32, Compress)>,
     unzstd: Vec<Option<Decompressor<'static>>>,
     zstd: Option<(i32, u8, Compressor<'static>)>,
@@ -218,7 +219,7 @@ impl Codecs {
         out: &mut [u8],
     ) -> Result<()> {
         let n = match entry.codec {
-            Stored::Deflate => self.inflate(src, out)?,
+            Stored::Deflate => self.inflate.raw(src, out)?,
             Stored::Lz4 => lz4::decode_block(src, out)?,
             Stored::Zstd => {
                 let number = usize::from(entry.dictionary);
@@ -244,20 +245,6 @@ impl Codecs {
             return Err(Error::corrupt(format!("the cell decodes to {n} bytes, not {}", out.len())));
         }
         Ok(())
-    }
-
-    fn inflate(&mut self, src: &[u8], out: &mut [u8]) -> Result<usize> {
-        let state = self.inflate.get_or_insert_with(|| Decompress::new(false));
-        state.reset(false);
-        match state.decompress(src, out, FlushDecompress::Finish) {
-            Ok(Status::StreamEnd) => Ok(state.total_out() as usize),
-            Ok(_) => Err(Error::corrupt(format!(
-                "the deflate stream of {} bytes does not end after {} bytes of data",
-                src.len(),
-                out.len()
-            ))),
-            Err(e) => Err(Error::corrupt(format!("damaged deflate stream: {e}")).with_source(e)),
-        }
     }
 
     /// Encodes a cell, appending its stored bytes to `out`; the entry's offset is where they begin in `out`.

@@ -1,9 +1,10 @@
 //! Raw deflate, one stream per record, without a wrapper; and the states that are kept for re-use.
 
 use super::fault::Fault;
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Compress, Compression, FlushCompress, Status};
 use std::sync::{Mutex, PoisonError};
 use tensilo_core::{Error, Result};
+use tensilo_filters::deflate::Inflate;
 
 /// Records of at most so many bytes are stored raw.
 const NEVER_COMPRESSED: usize = 16;
@@ -40,41 +41,24 @@ impl Codec {
 }
 
 /// What a worker re-uses from record to record.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scratch {
-    inflate: Decompress,
+    inflate: Inflate,
     deflate: Option<Compress>,
     /// Stored bytes that were read, not mapped.
     pub stored: Vec<u8>,
 }
 
-impl Default for Scratch {
-    fn default() -> Self {
-        Self { inflate: Decompress::new(false), deflate: None, stored: Vec::new() }
-    }
-}
-
 impl Scratch {
     /// Decodes one stream, which must fill `dst` exactly.
     pub fn inflate(&mut self, src: &[u8], dst: &mut [u8]) -> Result<()> {
-        self.inflate.reset(false);
-        let bad = |message: String| Err(Error::corrupt(message).with_source(Fault::Decode));
-        let status = match self.inflate.decompress(src, dst, FlushDecompress::Finish) {
-            Ok(status) => status,
-            Err(e) => return bad(format!("damaged deflate stream: {e}")),
-        };
-        let got = self.inflate.total_out();
-        if got < dst.len() as u64 {
-            return bad(format!("the deflate stream holds {got} bytes, {} are expected", dst.len()));
-        }
-        if status == Status::StreamEnd {
-            return Ok(());
-        }
-        // The output is full, but the decoder may not have looked at the end of the stream yet.
-        let read = (self.inflate.total_in() as usize).min(src.len());
-        match self.inflate.decompress(&src[read..], &mut [0; 1], FlushDecompress::Finish) {
-            Ok(Status::StreamEnd) if self.inflate.total_out() == got => Ok(()),
-            _ => bad(format!("the deflate stream does not end after the {} bytes expected", dst.len())),
+        match self.inflate.raw(src, dst) {
+            Ok(n) if n == dst.len() => Ok(()),
+            Ok(n) => {
+                let message = format!("the deflate stream holds {n} bytes, {} are expected", dst.len());
+                Err(Error::corrupt(message).with_source(Fault::Decode))
+            }
+            Err(e) => Err(Error::corrupt(e.message().to_owned()).with_source(Fault::Decode)),
         }
     }
 
