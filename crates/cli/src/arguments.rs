@@ -46,6 +46,12 @@ pub enum Command {
     Dump(commands::dump::DumpArguments),
     /// Print a digest of what a file says, the same for every implementation.
     Digest(commands::digest::DigestArguments),
+    /// Write a file again: smaller, for another libhdf5, with other filters or layouts.
+    Repack(commands::repack::RepackArguments),
+    /// Copy an object, with all that is beneath it, into another file.
+    Copy(commands::copy::CopyArguments),
+    /// Turn .npy files and raw bytes into HDF5 datasets, and back.
+    Convert(commands::convert::ConvertArguments),
     /// Turn a detector family into an exact, much smaller cache with a receipt; prove it; read it.
     Pack(commands::pack::PackArguments),
     /// Describe, check, make and convert lane stores.

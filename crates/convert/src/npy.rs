@@ -2,10 +2,12 @@
 //!
 //! Source of the facts: NumPy's documentation, `numpy.lib.format`.
 
+use crate::hdf5::StoredArray;
 use std::path::Path;
 use std::sync::Arc;
 use tensilo_core::io::{ByteSource, Disk, FileSource, Staged};
 use tensilo_core::{Error, Result};
+use tensilo_hdf5::format::datatype::Datatype;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// A header longer than this is no header of ours or of NumPy's.
@@ -107,6 +109,17 @@ impl NpyFile {
     /// Bytes of one element.
     pub fn item_size(&self) -> u64 {
         self.item
+    }
+
+    /// The elements as an array of this datatype, for HDF5.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the datatype has another size.
+    pub fn stored(&self, datatype: Datatype) -> Result<StoredArray> {
+        if u64::from(datatype.size) != self.item {
+            return Err(Error::invalid(format!("a datatype of {} bytes for {}", datatype.size, self.descr)));
+        }
+        StoredArray::new(Arc::clone(&self.source), self.data, datatype, self.shape.clone())
     }
 
     /// Fills `out` from element `first` on.

@@ -9,11 +9,13 @@
 //! * [`read`]: handles for files, groups, datasets and attributes, plan and execution.
 //! * [`mod@write`]: split, encode, layout, emit.
 //! * [`check`]: walks everything, verifies every checksum, and goes on behind damage.
+//! * [`mod@repack`]: a file read and written again.
 
 pub mod check;
 pub mod format;
 pub mod index;
 pub mod object;
 pub mod read;
+pub mod repack;
 pub mod space;
 pub mod write;

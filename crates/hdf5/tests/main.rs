@@ -4,3 +4,7 @@ mod checking;
 mod reading;
 mod structure;
 mod writing;
+
+#[global_allocator]
+static ALLOCATOR: tensilo_testkit::allocations::CountingAllocator =
+    tensilo_testkit::allocations::CountingAllocator;

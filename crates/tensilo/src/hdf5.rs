@@ -1,4 +1,4 @@
-//! HDF5 files, read without libhdf5: the handles, and how a selection is said.
+//! HDF5 files, read and written without libhdf5: the handles, and how a selection is said.
 
 pub use tensilo_core::array::{
     Axis, ChunkGrid, Hyperslab, IndexItem, NumpyIndex, Points, Resolved, Selection, Zipped,
@@ -20,4 +20,9 @@ pub mod write {
 /// Checking whole files.
 pub mod check {
     pub use tensilo_hdf5::check::*;
+}
+
+/// Whole files written again.
+pub mod repack {
+    pub use tensilo_hdf5::repack::*;
 }

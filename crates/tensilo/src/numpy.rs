@@ -4,7 +4,9 @@
 
 use std::fmt;
 use tensilo_core::{Error, Result};
-use tensilo_hdf5::format::datatype::{BitField, ByteOrder, Class, Datatype, FloatLayout, Normalization};
+use tensilo_hdf5::format::datatype::{
+    BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Member, Normalization,
+};
 
 /// A NumPy dtype.
 ///
@@ -66,6 +68,79 @@ impl NumpyType {
             Class::Reference(_) => return Err(refused("reference")),
         })
     }
+}
+
+impl NumpyType {
+    /// The datatype that h5py writes for elements of this dtype: booleans as an enumeration, complex numbers as a
+    /// compound of `r` and `i`.
+    ///
+    /// ```
+    /// use tensilo::numpy::NumpyType;
+    /// let dtype = NumpyType::Plain(">f4".into());
+    /// assert_eq!(NumpyType::of(&dtype.datatype()?)?.0, dtype);
+    /// # Ok::<(), tensilo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported` for objects, dates and Unicode strings, which HDF5 has no such type for.
+    pub fn datatype(&self) -> Result<Datatype> {
+        match self {
+            Self::Plain(name) => plain(name).ok_or_else(|| {
+                Error::unsupported(format!("HDF5 has no datatype for elements of dtype {name:?}"))
+            }),
+            Self::Record { fields, size } => {
+                let mut members = Vec::with_capacity(fields.len());
+                for f in fields {
+                    let base = f.dtype.datatype().map_err(|e| e.context(format!("field {:?}", f.name)))?;
+                    let datatype = array_of(base, &f.shape)?;
+                    members.push(Member {
+                        name: f.name.clone().into_bytes(),
+                        offset: f.offset as u64,
+                        datatype,
+                    });
+                }
+                let size = u32::try_from(*size)
+                    .map_err(|_| Error::unsupported(format!("elements of {size} bytes")))?;
+                Ok(Datatype { size, class: Class::Compound { members } })
+            }
+        }
+    }
+}
+
+/// Arrays of `dims` as elements; the base itself without extents.
+fn array_of(base: Datatype, dims: &[u64]) -> Result<Datatype> {
+    if dims.is_empty() {
+        return Ok(base);
+    }
+    let size = dims.iter().try_fold(u64::from(base.size), |n, d| n.checked_mul(*d));
+    let size = size.and_then(|n| u32::try_from(n).ok());
+    let size = size.ok_or_else(|| Error::unsupported(format!("array elements of extents {dims:?}")))?;
+    Ok(Datatype { size, class: Class::Array { dims: dims.to_vec(), base: Box::new(base) } })
+}
+
+fn plain(name: &str) -> Option<Datatype> {
+    if name == "bfloat16" {
+        return Some(Datatype::bfloat16(ByteOrder::Little));
+    }
+    let order = match name.get(..1)? {
+        "<" | "|" => ByteOrder::Little,
+        ">" => ByteOrder::Big,
+        _ => return None,
+    };
+    let size: u32 = name.get(2..)?.parse().ok()?;
+    Some(match (name.get(1..2)?, size) {
+        ("b", 1) => Datatype::boolean(),
+        ("i", 1 | 2 | 4 | 8) => Datatype::integer(size as u8, true, order),
+        ("u", 1 | 2 | 4 | 8) => Datatype::integer(size as u8, false, order),
+        ("f", 2) => Datatype::float16(order),
+        ("f", 4) => Datatype::float32(order),
+        ("f", 8) => Datatype::float64(order),
+        ("c", 8) => Datatype::complex_compound(Datatype::float32(order)),
+        ("c", 16) => Datatype::complex_compound(Datatype::float64(order)),
+        ("S", 1..) => Datatype::fixed_string(size, CharacterSet::Ascii),
+        ("V", 1..) => Datatype { size, class: Class::Opaque { tag: Vec::new() } },
+        _ => return None,
+    })
 }
 
 fn refused(what: &str) -> Error {
@@ -222,7 +297,7 @@ pub fn npy_header(dtype: &NumpyType, shape: &[u64]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tensilo_hdf5::format::datatype::{Member, Padding};
+    use tensilo_hdf5::format::datatype::Padding;
 
     fn int(size: u32, order: ByteOrder) -> Datatype {
         let bits = BitField {

@@ -2,6 +2,7 @@
 //!
 //! JSON schemas: `tensilo.lanes/1`, `tensilo.lanes.verify/1`, `tensilo.lanes.written/1`.
 
+use super::refuse_existing;
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::{Args, Subcommand, ValueEnum};
@@ -281,13 +282,6 @@ pub fn run(a: &LanesArguments, out: &mut Output) -> Outcome {
 }
 
 /// Refuses before anything is read, not after everything was copied.
-fn refuse_existing(path: &Path, force: bool) -> Result<()> {
-    if force || path.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    Err(Error::already_exists("the file exists").in_file(path).hint("--force replaces it"))
-}
-
 /// Says what was written, and where.
 fn wrote(path: &Path, lanes: Vec<&str>, out: &mut Output) -> Outcome {
     let bytes = path.metadata().map_err(|e| Error::io("cannot examine", e).in_file(path))?.len();

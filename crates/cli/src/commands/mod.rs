@@ -3,6 +3,8 @@
 pub mod check;
 pub mod chunks;
 pub mod completions;
+pub mod convert;
+pub mod copy;
 pub mod diff;
 pub mod digest;
 pub mod dump;
@@ -14,13 +16,14 @@ pub mod pack;
 pub mod plan;
 pub mod read;
 pub mod records;
+pub mod repack;
 
 use clap::Args;
 use std::path::Path;
-use tensilo::Result;
 use tensilo::core::Limits;
 use tensilo::core::threads::Threads;
 use tensilo::hdf5::{ExternalLinks, File, OpenOptions};
+use tensilo::{Error, Result};
 
 /// How files are opened, the same for all commands that read one.
 #[derive(Debug, Args)]
@@ -56,6 +59,14 @@ impl OpenArguments {
     pub fn open(&self, path: &Path) -> Result<File> {
         File::open_with(path, self.options())
     }
+}
+
+/// Refuses to write over a file, before any work is done.
+fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+    if force || path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(Error::already_exists("the file exists").in_file(path).hint("--force replaces it"))
 }
 
 /// Reads a size: digits with `B`, `KiB`, `MiB`, `GiB`, `TiB` (or `K`, `M`, `G`, `T`), or `kB`, `MB`, `GB`, `TB`.

@@ -69,6 +69,11 @@ impl Output {
         progress::Bar::new(self.cancel.clone())
     }
 
+    /// As [`monitor`](Self::monitor), for work that asks from several threads.
+    pub fn shared_monitor(&self) -> progress::SharedBar {
+        progress::SharedBar::new(self.monitor())
+    }
+
     /// Reports an error: one line, a hint where there is one, causes when asked for; also as the last JSON line.
     pub fn error(&mut self, e: &Error) {
         let mut stderr = stderr();

@@ -3,6 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::io::IsTerminal;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tensilo::Result;
 use tensilo::core::{CancelFlag, Monitor, Progress};
@@ -70,6 +71,29 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((_, bar)) = self.drawn.borrow_mut().take() {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// A [`Bar`] that several threads may ask; whoever finds another one asking goes on.
+#[derive(Debug)]
+pub struct SharedBar {
+    cancel: CancelFlag,
+    bar: Mutex<Bar>,
+}
+
+impl SharedBar {
+    /// Shares a bar.
+    pub fn new(bar: Bar) -> Self {
+        Self { cancel: bar.cancel.clone(), bar: Mutex::new(bar) }
+    }
+}
+
+impl Monitor for SharedBar {
+    fn poll(&self, progress: &Progress) -> Result<()> {
+        match self.bar.try_lock() {
+            Ok(bar) => bar.poll(progress),
+            Err(_) => self.cancel.poll(progress),
         }
     }
 }

@@ -8,4 +8,5 @@ mod lanes;
 mod packing;
 mod program;
 mod recording;
+mod repack;
 mod snapshots;

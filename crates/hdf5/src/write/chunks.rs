@@ -25,6 +25,7 @@ pub struct ChunkWriter<'w, 'f> {
     chunks: Chunks,
     pipeline: Pipeline,
     info: ChunkInfo,
+    padding: Vec<u8>,
     /// Chunks that wait to be encoded.
     waiting: Vec<(u64, Vec<u8>)>,
     stored: u64,
@@ -37,6 +38,7 @@ impl<'w, 'f> ChunkWriter<'w, 'f> {
             start(writer, &described).map_err(|e| e.in_object(shown))?;
         Ok(Self {
             writer,
+            padding: described.padding(),
             described: Some(described),
             grid,
             chunks,
@@ -50,6 +52,16 @@ impl<'w, 'f> ChunkWriter<'w, 'f> {
     /// Bytes of a chunk before filtering.
     pub fn chunk_bytes(&self) -> usize {
         self.info.chunk_dims.iter().product::<u64>() as usize * self.info.element_size
+    }
+
+    /// One element as it pads chunks that reach over the end.
+    pub(crate) fn padding(&self) -> &[u8] {
+        &self.padding
+    }
+
+    /// The file being written, for objects in its heap.
+    pub(crate) fn writer(&mut self) -> &mut FileWriter<'f> {
+        self.writer
     }
 
     /// Number of chunks along each dimension.
@@ -124,9 +136,10 @@ impl<'w, 'f> ChunkWriter<'w, 'f> {
     pub(crate) fn write_array(&mut self, array: &[u8]) -> Result<()> {
         let count = usize::try_from(self.grid.chunks()?)
             .map_err(|_| Error::invalid("more chunks than this machine can count"))?;
-        let fill = self.described.as_ref().map(Described::padding).unwrap_or_default();
         let grid = self.grid.clone();
-        let whole = Whole { array, grid: &grid, fill: &fill, plain_edges: self.chunks.unfiltered_edges };
+        let fill_element = self.padding.clone();
+        let whole =
+            Whole { array, grid: &grid, fill: &fill_element, plain_edges: self.chunks.unfiltered_edges };
         self.run(count, &whole, &|i| i as u64)
     }
 
@@ -147,9 +160,8 @@ impl<'w, 'f> ChunkWriter<'w, 'f> {
 
     /// Writes padding where all chunks are there from the beginning and some were not given.
     fn fill_unwritten(&mut self) -> Result<()> {
-        let element = self.described.as_ref().map(Described::padding).unwrap_or_default();
         let mut padding = Vec::new();
-        fill_with(&mut padding, &element, self.chunk_bytes());
+        fill_with(&mut padding, &self.padding, self.chunk_bytes());
         for number in 0..self.grid.chunks()? {
             if !self.chunks.records.contains_key(&number) {
                 self.writer.poll("filling", number, 0)?;

@@ -32,6 +32,11 @@ impl<'w, 'f> ContiguousWriter<'w, 'f> {
         self.address.map(|a| self.writer.out.absolute(a))
     }
 
+    /// The file being written, for objects in its heap.
+    pub(crate) fn writer(&mut self) -> &mut FileWriter<'f> {
+        self.writer
+    }
+
     /// Writes the next bytes.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The builder of a dataset: what it is, then how its elements come.
 
 use super::chunks::ChunkWriter;
+use super::client_values::Elements;
 use super::contiguous::ContiguousWriter;
 use super::element::Element;
 use super::filters::Filters;
@@ -248,7 +249,9 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
                 v.len()
             )));
         }
-        let filters = self.filters.specs(datatype.datatype.size);
+        let chunk = self.chunk.as_deref().unwrap_or_default();
+        let elements_of = Elements { datatype: &datatype.datatype, chunk, fill: &self.fill };
+        let filters = self.filters.specs_of(elements_of)?;
         let bound = self.writer.options.bound;
         match &self.chunk {
             Some(chunk) => check_chunks(chunk, &dataspace, element_size, bound)?,

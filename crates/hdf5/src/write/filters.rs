@@ -1,5 +1,7 @@
 //! Which filters a dataset's chunks go through, by name.
 
+use super::client_values::{Elements, nbit, scale_offset, szip};
+use tensilo_core::Result;
 use tensilo_filters::{FilterSpec, id};
 
 /// A filter pipeline to be written; client values that depend on the datatype are filled in when it is known.
@@ -10,7 +12,23 @@ use tensilo_filters::{FilterSpec, id};
 /// assert_eq!(pipeline.specs(8)[0].values, [8]);
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Filters(Vec<(FilterSpec, Option<usize>)>);
+pub struct Filters(Vec<(FilterSpec, Late)>);
+
+/// What of a filter's client values is not known before the dataset is.
+#[derive(Debug, Clone, Copy)]
+enum Late {
+    Nothing,
+    /// One value is the size of an element.
+    ElementSize(usize),
+    /// One value is the size of a chunk.
+    ChunkBytes(usize),
+    Szip {
+        pixels: u32,
+        nearest: bool,
+    },
+    Nbit,
+    ScaleOffset(i32),
+}
 
 impl Filters {
     /// No filter.
@@ -23,76 +41,135 @@ impl Filters {
         Self::new().bitshuffle(2)
     }
 
-    fn with(mut self, id: u16, values: Vec<u32>, element_size_at: Option<usize>) -> Self {
-        self.0.push((FilterSpec::new(id, values).optional(), element_size_at));
+    fn with(mut self, id: u16, values: Vec<u32>, late: Late) -> Self {
+        self.0.push((FilterSpec::new(id, values).optional(), late));
         self
+    }
+
+    /// Is there no filter?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Byte shuffle.
     #[must_use]
     pub fn shuffle(self) -> Self {
-        self.with(id::SHUFFLE, vec![0], Some(0))
+        self.with(id::SHUFFLE, vec![0], Late::ElementSize(0))
     }
 
     /// Deflate at a level from 0 to 9.
     #[must_use]
     pub fn deflate(self, level: u32) -> Self {
-        self.with(id::DEFLATE, vec![level], None)
+        self.with(id::DEFLATE, vec![level], Late::Nothing)
     }
 
     /// Fletcher-32 checksum; never left out.
     #[must_use]
     pub fn fletcher32(mut self) -> Self {
-        self.0.push((FilterSpec::new(id::FLETCHER32, Vec::new()), None));
+        self.0.push((FilterSpec::new(id::FLETCHER32, Vec::new()), Late::Nothing));
         self
     }
 
     /// Bitshuffle, then 0 (nothing) or 2 (LZ4).
     #[must_use]
-    fn bitshuffle(self, compression: u32) -> Self {
-        self.with(id::BITSHUFFLE, vec![0, 4, 0, 0, compression], Some(2))
+    pub fn bitshuffle(self, compression: u32) -> Self {
+        self.with(id::BITSHUFFLE, vec![0, 4, 0, 0, compression], Late::ElementSize(2))
     }
 
     /// LZ4 in blocks of the default size.
     #[must_use]
     pub fn lz4(self) -> Self {
-        self.with(id::LZ4, vec![0], None)
+        self.with(id::LZ4, vec![0], Late::Nothing)
     }
 
     /// Zstandard at a level from 1 to 22.
     #[must_use]
     pub fn zstd(self, level: u32) -> Self {
-        self.with(id::ZSTD, vec![level], None)
+        self.with(id::ZSTD, vec![level], Late::Nothing)
+    }
+
+    /// A filter by its registered number, with its client values.
+    #[must_use]
+    pub fn filter(self, id: u16, values: &[u32], optional: bool) -> Self {
+        let spec = FilterSpec::new(id, values.to_vec());
+        self.then(if optional { spec.optional() } else { spec })
     }
 
     /// Any filter.
     #[must_use]
     pub fn then(mut self, spec: FilterSpec) -> Self {
-        self.0.push((spec, None));
+        self.0.push((spec, Late::Nothing));
         self
     }
 
-    /// The filters of a dataset with elements of this many bytes.
+    /// LZF, as h5py writes it.
+    #[must_use]
+    pub fn lzf(self) -> Self {
+        self.with(id::LZF, vec![4, 0x0105, 0], Late::ChunkBytes(2))
+    }
+
+    /// Szip with this even number of pixels per block (up to 32), of neighbours' differences or not.
+    #[must_use]
+    pub fn szip(self, pixels: u32, nearest: bool) -> Self {
+        self.with(id::SZIP, Vec::new(), Late::Szip { pixels, nearest })
+    }
+
+    /// N-bit: only significant bits.
+    #[must_use]
+    pub fn nbit(self) -> Self {
+        self.with(id::NBIT, Vec::new(), Late::Nbit)
+    }
+
+    /// Scale-offset: decimal digits that floats keep, or bits of integers (0 for as many as are needed).
+    #[must_use]
+    pub fn scale_offset(self, scale: i32) -> Self {
+        self.with(id::SCALE_OFFSET, Vec::new(), Late::ScaleOffset(scale))
+    }
+
+    /// The filters of a dataset with elements of this many bytes; values that follow from more than that (of szip,
+    /// n-bit and scale-offset) are left out.
     pub fn specs(&self, element_size: u32) -> Vec<FilterSpec> {
-        let fill = |(spec, slot): &(FilterSpec, Option<usize>)| {
+        let fill = |(spec, late): &(FilterSpec, Late)| {
             let mut spec = spec.clone();
-            if let Some(v) = slot.and_then(|at| spec.values.get_mut(at)) {
+            if let Late::ElementSize(at) = late
+                && let Some(v) = spec.values.get_mut(*at)
+            {
                 *v = element_size;
             }
             spec
         };
         self.0.iter().map(fill).collect()
     }
+
+    /// The filters of a dataset with all their values.
+    pub(crate) fn specs_of(&self, of: Elements<'_>) -> Result<Vec<FilterSpec>> {
+        let mut specs = self.specs(of.datatype.size);
+        for (spec, (_, late)) in specs.iter_mut().zip(&self.0) {
+            match *late {
+                Late::Nothing | Late::ElementSize(_) => {}
+                Late::ChunkBytes(at) => {
+                    if let Some(v) = spec.values.get_mut(at) {
+                        // Larger ones are refused where the chunk is checked.
+                        *v = u32::try_from(of.chunk_bytes()).unwrap_or(0);
+                    }
+                }
+                Late::Szip { pixels, nearest } => spec.values = szip(of, pixels, nearest)?,
+                Late::Nbit => spec.values = nbit(of)?,
+                Late::ScaleOffset(scale) => spec.values = scale_offset(of, scale)?,
+            }
+        }
+        Ok(specs)
+    }
 }
 
 impl From<&[FilterSpec]> for Filters {
     fn from(specs: &[FilterSpec]) -> Self {
-        Self(specs.iter().map(|s| (s.clone(), None)).collect())
+        Self(specs.iter().map(|s| (s.clone(), Late::Nothing)).collect())
     }
 }
 
 impl From<Vec<FilterSpec>> for Filters {
     fn from(specs: Vec<FilterSpec>) -> Self {
-        Self(specs.into_iter().map(|s| (s, None)).collect())
+        Self(specs.into_iter().map(|s| (s, Late::Nothing)).collect())
     }
 }

@@ -3,7 +3,7 @@
 use super::dense;
 use super::index::btree_v1;
 use super::layout::{Blocks, Context, Places};
-use super::tree::{Link, Target, charset_of};
+use super::tree::{Link, Node, Target, charset_of};
 use crate::format::Address;
 use crate::format::datatype::CharacterSet;
 use crate::format::encode::Bound;
@@ -30,11 +30,11 @@ pub(crate) enum Style {
 pub(crate) const MOST_COMPACT: usize = 8;
 
 /// Chooses as libhdf5 does: symbol tables hold hard and soft links with ASCII names only.
-pub(crate) fn style(links: &BTreeMap<Vec<u8>, Link>, bound: Bound, track_order: bool) -> Style {
+pub(crate) fn style(links: &BTreeMap<Vec<u8>, Link>, bound: Bound, order: Option<bool>) -> Style {
     let plain = |(name, link): (&Vec<u8>, &Link)| {
         charset_of(name) == CharacterSet::Ascii && matches!(link.target, Target::Hard(_) | Target::Soft(_))
     };
-    if !bound.has_v2_headers() && !track_order && links.iter().all(plain) {
+    if !bound.has_v2_headers() && order.is_none() && links.iter().all(plain) {
         Style::SymbolTable
     } else if links.len() > MOST_COMPACT {
         Style::Dense
@@ -46,22 +46,23 @@ pub(crate) fn style(links: &BTreeMap<Vec<u8>, Link>, bound: Bound, track_order: 
 /// Builds what a group has outside its header.
 pub(crate) fn build(
     context: &Context,
+    node: &Node,
     links: &BTreeMap<Vec<u8>, Link>,
     style: Style,
     places: &mut Places,
     blocks: &mut Blocks,
-    object: &str,
 ) -> Result<()> {
+    let (order, object) = (node.order.links, node.path.as_str());
     match style {
         Style::SymbolTable => places.symbol_table = Some(symbol_table(context, links, blocks, object)?),
         Style::Compact => {}
         Style::Dense => {
             let mut items = Vec::with_capacity(links.len());
             for (name, link) in links {
-                let body = link_body(context, name, link)?;
+                let body = link_body(context, name, link, order)?;
                 items.push(dense::Item { name: name.clone(), order: link.order, body });
             }
-            places.links = dense::store(dense::Of::Links, items, context.track_order, blocks, object)?;
+            places.links = dense::store(dense::Of::Links, items, order == Some(true), blocks, object)?;
         }
     }
     Ok(())
@@ -73,6 +74,7 @@ static NONE: BTreeMap<Vec<u8>, Link> = BTreeMap::new();
 /// The messages of a group's header.
 pub(crate) fn messages(
     context: &Context,
+    node: &Node,
     links: &BTreeMap<Vec<u8>, Link>,
     style: Style,
     places: &Places,
@@ -80,7 +82,7 @@ pub(crate) fn messages(
     if let (Style::SymbolTable, Some((btree, heap))) = (style, places.symbol_table) {
         return Ok(vec![NewMessage::new(kind::SYMBOL_TABLE, message::symbol_table(btree, heap))]);
     }
-    let order = context.track_order.then_some(true);
+    let order = node.order.links;
     let info = message::link_info(places.links, order, links.len() as u64);
     let mut all = vec![
         NewMessage::new(kind::LINK_INFO, info),
@@ -88,13 +90,13 @@ pub(crate) fn messages(
     ];
     let in_header = if style == Style::Compact { links.iter() } else { NONE.iter() };
     for (name, link) in in_header {
-        all.push(NewMessage::new(kind::LINK, link_body(context, name, link)?));
+        all.push(NewMessage::new(kind::LINK, link_body(context, name, link, order)?));
     }
     Ok(all)
 }
 
-fn link_body(context: &Context, name: &[u8], link: &Link) -> Result<Vec<u8>> {
-    let order = context.track_order.then_some(link.order as i64);
+fn link_body(context: &Context, name: &[u8], link: &Link, order: Option<bool>) -> Result<Vec<u8>> {
+    let order = order.map(|_| link.order as i64);
     let target = match &link.target {
         Target::Hard(id) => NewTarget::Hard(context.headers[id.0]),
         Target::Soft(path) => NewTarget::Soft(path),

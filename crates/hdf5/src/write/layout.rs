@@ -108,15 +108,14 @@ struct Decided {
 /// Everything that encoding a header needs to know.
 pub(crate) struct Context {
     pub(crate) bound: Bound,
-    pub(crate) track_order: bool,
     /// Addresses of all headers, by object; zero while they are not known.
     pub(crate) headers: Vec<Address>,
 }
 
 /// Lays out the metadata of a tree from `start` on.
-pub(crate) fn layout(tree: &Tree, bound: Bound, track_order: bool, start: u64) -> Result<Layout> {
+pub(crate) fn layout(tree: &Tree, bound: Bound, start: u64) -> Result<Layout> {
     let order = walk(tree);
-    let mut context = Context { bound, track_order, headers: vec![Address(0); tree.nodes.len()] };
+    let mut context = Context { bound, headers: vec![Address(0); tree.nodes.len()] };
     let mut blocks = Blocks { next: start, placed: Vec::new() };
     let mut decided = Vec::with_capacity(order.len());
     // Where the header's block (or, of a pinned header, the second block) goes.
@@ -184,13 +183,14 @@ fn walk(tree: &Tree) -> Vec<NodeId> {
 }
 
 impl Context {
-    fn header_version(&self) -> u8 {
-        header_version(self.bound, self.track_order)
+    /// Version of an object's header: tracking the order of attributes needs version 2.
+    fn header_version(&self, node: &Node) -> u8 {
+        if self.bound.has_v2_headers() || node.order.attributes.is_some() { 2 } else { 1 }
     }
 
     fn decide(&self, node: &Node) -> Decided {
         let group = match &node.kind {
-            Kind::Group(links) => Some(group::style(links, self.bound, self.track_order)),
+            Kind::Group(links) => Some(group::style(links, self.bound, node.order.links)),
             _ => None,
         };
         let choice = match &node.kind {
@@ -202,7 +202,7 @@ impl Context {
         };
         // Attributes in a heap need headers of version 2; one that fits no message needs a heap.
         let large = |a: &Attribute| a.data.len() + a.name.len() > MOST_BODY - 1024;
-        let dense_attributes = self.header_version() > 1
+        let dense_attributes = self.header_version(node) > 1
             && (node.attributes.len() > group::MOST_COMPACT || node.attributes.iter().any(large));
         Decided { group, dense_attributes, choice }
     }
@@ -224,7 +224,7 @@ impl Context {
         let mut places = Places::default();
         match (&node.kind, &decided.group, &decided.choice) {
             (Kind::Group(links), Some(style), _) => {
-                group::build(self, links, *style, &mut places, blocks, &node.path)?;
+                group::build(self, node, links, *style, &mut places, blocks)?;
             }
             (Kind::Dataset(d), _, Some(choice)) => {
                 if let Storage::Chunked(chunks) = &d.storage {
@@ -248,7 +248,8 @@ impl Context {
                 items.push(dense::Item { name: a.name.clone(), order: u64::from(a.order), body });
             }
             let of = dense::Of::Attributes;
-            places.attributes = dense::store(of, items, self.track_order, blocks, &node.path)?;
+            places.attributes =
+                dense::store(of, items, node.order.attributes == Some(true), blocks, &node.path)?;
         }
         Ok(places)
     }
@@ -257,7 +258,7 @@ impl Context {
         let mut messages = match &node.kind {
             Kind::Group(links) => {
                 let style = decided.group.unwrap_or(group::Style::SymbolTable);
-                group::messages(self, links, style, places)?
+                group::messages(self, node, links, style, places)?
             }
             Kind::Dataset(d) => self.dataset_messages(d, decided, places)?,
             Kind::Datatype(t) => {
@@ -271,13 +272,13 @@ impl Context {
             text.push(0);
             messages.push(NewMessage::new(kind::COMMENT, text));
         }
-        let version = self.header_version();
+        let version = self.header_version(node);
         if version > 1 && node.links > 1 {
             let mut w = FieldWriter::new();
             w.u8(0).u32(node.links);
             messages.push(NewMessage::new(kind::REFERENCE_COUNT, w.finish()));
         }
-        let attribute_order = (version > 1 && self.track_order).then_some(true);
+        let attribute_order = node.order.attributes;
         if decided.dense_attributes || (attribute_order.is_some() && !node.attributes.is_empty()) {
             let next = u16::try_from(node.attributes.len()).unwrap_or(u16::MAX);
             let body = message::attribute_info(places.attributes, attribute_order, next);
@@ -380,9 +381,4 @@ fn external_names(pieces: &[ExternalData]) -> (LocalHeap, Vec<(u64, u64, u64)>) 
         .map(|p| (heap.add(p.file.as_bytes()), p.offset, p.bytes.unwrap_or(UNDEFINED)))
         .collect();
     (heap, slots)
-}
-
-/// Version of object headers: tracking the order of attributes needs version 2.
-pub(crate) fn header_version(bound: Bound, track_order: bool) -> u8 {
-    if bound.has_v2_headers() || track_order { 2 } else { 1 }
 }

@@ -6,6 +6,7 @@
 //! with its address, printable) and *emits* it, the superblock last. Only then does the file get its name.
 
 mod chunks;
+mod client_values;
 mod contiguous;
 mod dataset;
 mod dense;
@@ -37,6 +38,8 @@ pub use filters::Filters;
 pub use heap::HeapId;
 pub use layout::{Block, Layout};
 pub use options::{SharedMonitor, WriteOptions};
+pub use tree::Tracking;
+pub(crate) use tree::normal;
 pub use value::Value;
 pub use virtual_dataset::VirtualSource;
 pub use writer::{FileWriter, Finished};

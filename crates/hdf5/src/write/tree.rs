@@ -89,6 +89,20 @@ pub(crate) enum Kind {
     Datatype(Datatype),
 }
 
+/// Which orders of making an object keeps: `None` is none, `Some(true)` an indexed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tracking {
+    /// Of the links of a group.
+    pub links: Option<bool>,
+    /// Of the attributes.
+    pub attributes: Option<bool>,
+}
+
+impl Tracking {
+    /// Both orders, indexed.
+    pub const ALL: Self = Self { links: Some(true), attributes: Some(true) };
+}
+
 /// One object.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
@@ -100,19 +114,22 @@ pub(crate) struct Node {
     attribute_names: BTreeSet<Vec<u8>>,
     /// Hard links to it.
     pub(crate) links: u32,
+    /// Are its links, and are its attributes, numbered in the order they were made? And is that order indexed?
+    pub(crate) order: Tracking,
     /// Address of its header, where something had to know it beforehand.
     pub(crate) pinned: Option<Address>,
     pub(crate) comment: Option<Vec<u8>>,
 }
 
 impl Node {
-    fn new(path: String, kind: Kind) -> Self {
+    fn new(path: String, kind: Kind, order: Tracking) -> Self {
         Self {
             path,
             kind,
             attributes: Vec::new(),
             attribute_names: BTreeSet::new(),
             links: 1,
+            order,
             pinned: None,
             comment: None,
         }
@@ -123,6 +140,10 @@ impl Node {
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     pub(crate) nodes: Vec<Node>,
+    /// Orders that new objects keep.
+    pub(crate) tracking: Tracking,
+    /// Header addresses of objects that are yet to be made.
+    pub(crate) reserved: BTreeMap<Vec<u8>, Address>,
 }
 
 /// The character set of a name: ASCII where it suffices.
@@ -143,9 +164,15 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|b| *b == b'/').filter(|c| !c.is_empty() && *c != b".")
 }
 
+/// A path with one slash in front of each name.
+pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
+    components(path).flat_map(|c| std::iter::once(&b'/').chain(c)).copied().collect()
+}
+
 impl Tree {
-    pub(crate) fn new() -> Self {
-        Self { nodes: vec![Node::new("/".to_owned(), Kind::Group(BTreeMap::new()))] }
+    pub(crate) fn new(tracking: Tracking) -> Self {
+        let root = Node::new("/".to_owned(), Kind::Group(BTreeMap::new()), tracking);
+        Self { nodes: vec![root], tracking, reserved: BTreeMap::new() }
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
@@ -207,7 +234,7 @@ impl Tree {
             above => format!("{above}/{}", String::from_utf8_lossy(name)),
         };
         self.link(parent, name, Target::Hard(id))?;
-        self.nodes.push(Node::new(path, kind));
+        self.nodes.push(Node::new(path, kind, self.tracking));
         Ok(id)
     }
 
@@ -229,7 +256,11 @@ impl Tree {
     /// Makes an object, and the groups above it where they are missing.
     pub(crate) fn create(&mut self, path: &[u8], kind: Kind) -> Result<NodeId> {
         let (parent, name) = self.parent_of(path)?;
-        self.add(parent, name, kind)
+        let id = self.add(parent, name, kind)?;
+        if let Some(address) = self.reserved.remove(&normal(path)) {
+            self.node_mut(id).pinned = Some(address);
+        }
+        Ok(id)
     }
 
     /// Would [`create`](Self::create) succeed?

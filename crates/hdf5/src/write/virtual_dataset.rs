@@ -50,4 +50,14 @@ impl DatasetBuilder<'_, '_> {
         let heap = writer.heap_object(w.as_slice())?;
         writer.add_dataset(d, Storage::Virtual(heap), 0).map(|_| ())
     }
+
+    /// Makes a virtual dataset from the stored list of its sources, as another file has it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn create_virtual_stored(self, list: &[u8]) -> Result<()> {
+        let (writer, d) = self.describe()?;
+        let heap = writer.heap_object(list)?;
+        writer.add_dataset(d, Storage::Virtual(heap), 0).map(|_| ())
+    }
 }

@@ -6,11 +6,10 @@ use super::layout::{self, Layout};
 use super::options::WriteOptions;
 use super::out::{Out, Target as OutTarget};
 use super::scales::Scales;
-use super::tree::{Attribute, Kind, NodeId, Target, Tree, TypeUse};
+use super::tree::{Attribute, Kind, NodeId, Target, Tracking, Tree, TypeUse, normal};
 use super::value::{Data, Value, item_size};
 use crate::format::Address;
 use crate::format::datatype::Datatype;
-use crate::format::encode::object_header::NewHeader;
 use crate::format::encode::selection::Region;
 use crate::format::encode::superblock::NewSuperblock;
 use std::collections::BTreeMap;
@@ -19,6 +18,9 @@ use std::sync::Arc;
 use tensilo_core::io::{Disk, DiskFile, Fingerprint, Staged};
 use tensilo_core::wire::FieldWriter;
 use tensilo_core::{Error, Progress, Result};
+
+/// Bytes kept for the first block of a header whose form is not known yet.
+const PINNED: u64 = 40;
 
 /// A finished file.
 #[derive(Debug, Clone)]
@@ -88,8 +90,16 @@ impl<'f> FileWriter<'f> {
     }
 
     fn begin(target: OutTarget<'f>, options: WriteOptions, path: Option<PathBuf>) -> Self {
+        let tracking = if options.track_order { Tracking::ALL } else { Tracking::default() };
         let out = Out::new(target, options.user_block, NewSuperblock::len(options.bound));
-        Self { out, tree: Tree::new(), options, scales: Scales::default(), heap: GlobalHeap::default(), path }
+        Self {
+            out,
+            tree: Tree::new(tracking),
+            options,
+            scales: Scales::default(),
+            heap: GlobalHeap::default(),
+            path,
+        }
     }
 
     fn in_file(&self, e: Error) -> Error {
@@ -101,6 +111,31 @@ impl<'f> FileWriter<'f> {
 
     pub(crate) fn poll(&self, stage: &'static str, done: u64, total: u64) -> Result<()> {
         self.options.monitor.poll(&Progress { stage, done, total })
+    }
+
+    /// The oldest libhdf5 that must open the file.
+    pub fn bound(&self) -> super::Bound {
+        self.options.bound
+    }
+
+    /// Numbers the links of a group that tracks their order: all of them, in the order given.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` when the names are not those of the group's links.
+    pub fn order_links<N: AsRef<[u8]>>(&mut self, group: impl AsRef<[u8]>, names: &[N]) -> Result<()> {
+        let id = self.tree.find(group.as_ref()).map_err(|e| self.in_file(e))?;
+        let wrong = || {
+            let path = String::from_utf8_lossy(group.as_ref()).into_owned();
+            Error::invalid("the names are not those of the group's links").in_object(path)
+        };
+        let Kind::Group(links) = &mut self.tree.node_mut(id).kind else { return Err(wrong()) };
+        if links.len() != names.len() {
+            return Err(wrong());
+        }
+        for (i, name) in names.iter().enumerate() {
+            links.get_mut(name.as_ref()).ok_or_else(wrong)?.order = i as u64;
+        }
+        Ok(())
     }
 
     /// Makes a group, and those above it where they are missing.
@@ -282,11 +317,37 @@ impl<'f> FileWriter<'f> {
         if let Some(address) = self.tree.node(id).pinned {
             return Ok(address);
         }
-        let track = self.options.track_order;
-        let version = layout::header_version(self.options.bound, track);
-        let address = self.out.allocate(NewHeader::pinned_size(version, track))?;
+        // As large as any header's first block can have to be, so that its form need not be known yet.
+        let address = self.out.allocate(PINNED)?;
         self.tree.node_mut(id).pinned = Some(address);
         Ok(address)
+    }
+
+    /// The header address of an object that may be made later: for references to what comes behind.
+    ///
+    /// # Errors
+    /// Errors of the disk; [`finish`](Self::finish) fails when the object was never made.
+    pub fn reserve(&mut self, object: impl AsRef<[u8]>) -> Result<Address> {
+        let path = normal(object.as_ref());
+        if self.tree.find(&path).is_ok() {
+            return self.reference(path);
+        }
+        if let Some(address) = self.tree.reserved.get(&path) {
+            return Ok(*address);
+        }
+        let address = self.out.allocate(PINNED)?;
+        self.tree.reserved.insert(path, address);
+        Ok(address)
+    }
+
+    /// Sets which orders of making an object that was just made keeps, instead of what the options say.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn track(&mut self, object: impl AsRef<[u8]>, order: Tracking) -> Result<()> {
+        let id = self.tree.find(object.as_ref()).map_err(|e| self.in_file(e))?;
+        self.tree.node_mut(id).order = order;
+        Ok(())
     }
 
     /// A reference to a part of a dataset, of the kind of HDF5 1.0 to 1.10: the 12 bytes of an element.
@@ -359,8 +420,11 @@ impl<'f> FileWriter<'f> {
         }
         self.write_scales()?;
         self.heap.flush(&mut self.out)?;
-        let layout =
-            layout::layout(&self.tree, self.options.bound, self.options.track_order, self.out.end())?;
+        if let Some(path) = self.tree.reserved.keys().next() {
+            return Err(Error::invalid("its address was reserved, but it was never made")
+                .in_object(String::from_utf8_lossy(path)));
+        }
+        let layout = layout::layout(&self.tree, self.options.bound, self.out.end())?;
         for block in &layout.blocks {
             self.out.write(block.address, &block.bytes)?;
         }

@@ -8,6 +8,7 @@ mod once;
 mod pack_body;
 mod random_trees;
 mod references;
+mod repacking;
 mod small_files;
 mod types;
 mod window;

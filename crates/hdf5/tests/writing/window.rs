@@ -7,7 +7,8 @@ use tensilo_core::Result;
 use tensilo_core::io::{DiskFile, Fingerprint, LockKind};
 use tensilo_core::threads::Threads;
 use tensilo_filters::{ChunkInfo, Codecs, Decoded, Encoded, Filter, FilterSpec, Registry};
-use tensilo_hdf5::write::{FileWriter, Filters, WriteOptions};
+use tensilo_hdf5::write::{DatasetBuilder, FileWriter, Filters, WriteOptions};
+use tensilo_testkit::allocations::most_held;
 
 const CHUNK: usize = 256 << 10;
 const CHUNKS: u64 = 200;
@@ -134,5 +135,35 @@ fn no_more_encoded_chunks_are_held_than_the_window_allows() {
             assert!(most <= ((8 + threads) * CHUNK) as i64, "{most} bytes held with {threads} threads");
             assert_eq!(held.now.load(Ordering::SeqCst), 0, "every encoded byte was written");
         }
+    }
+}
+
+type Describe = for<'w, 'f> fn(DatasetBuilder<'w, 'f>) -> DatasetBuilder<'w, 'f>;
+
+/// Bytes held while an array of 256 MiB is written, beyond the array.
+fn held_beyond(array: &[u8], describe: Describe) -> u64 {
+    let file = Nowhere(Arc::new(Held::default()));
+    let options = WriteOptions { window: 512 << 10, ..WriteOptions::default().threads(Threads::ONE) };
+    let mut w = FileWriter::over(&file, options).expect("options");
+    let rows = array.len() as u64 >> 16;
+    most_held(|| {
+        let d = w.dataset("a").element::<u8>().shape(&[rows, 1 << 16]);
+        describe(d).write_bytes(array).expect("dataset");
+        w.finish().expect("finished");
+    })
+}
+
+#[test]
+fn an_array_of_256_mib_is_written_without_a_clone() {
+    let array = vec![0_u8; 256 << 20];
+    let contiguous = held_beyond(&array, |d| d);
+    let chunked = held_beyond(&array, |d| d.chunk(&[4, 1 << 16]));
+    let cut = held_beyond(&array, |d| d.chunk(&[64, 1 << 12]));
+    let filtered = held_beyond(&array, |d| d.chunk(&[4, 1 << 16]).filters(Filters::new().shuffle().lz4()));
+    let clone = most_held(|| drop(std::hint::black_box(array.clone())));
+    assert!(filtered < 4 << 20, "{filtered} bytes were held beyond the array and the window of 512 KiB");
+    assert!(clone >= 256 << 20, "the allocator counts: {clone}");
+    for (name, held) in [("contiguous", contiguous), ("chunked", chunked), ("cut", cut)] {
+        assert!(held < 1 << 20, "{name}: {held} bytes were held beyond the array");
     }
 }

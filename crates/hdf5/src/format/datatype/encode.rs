@@ -1,7 +1,8 @@
 //! Datatype message (specification IV.A.2.d), encoded: versions 1 to 5.
 //!
-//! Numbers and strings have version 1. Under `earliest`, what holds other types has version 1 or, around arrays,
-//! 2; under newer bounds version 3 (no padding). Version 4 is for the references of 1.12, 5 for complex numbers.
+//! Numbers and strings have version 1, numbers in VAX order 3. Under `earliest`, what holds other types has version
+//! 1 or, around arrays, 2; under newer bounds version 3 (no padding). Version 4 is for the references of 1.12, 5 for
+//! complex numbers.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -27,6 +28,7 @@ impl Datatype {
         match &self.class {
             Class::Complex { .. } => 5,
             Class::Reference(ReferenceKind::Object2 | ReferenceKind::Region2 | ReferenceKind::Attribute) => 4,
+            Class::Integer { order: ByteOrder::Vax, .. } | Class::Float { order: ByteOrder::Vax, .. } => 3,
             Class::Array { base, .. } => base.version_above(floor).max(floor).max(2),
             Class::Enum { base, .. } => base.version_above(floor).max(floor),
             Class::VarLen { base } => base.version_above(floor),

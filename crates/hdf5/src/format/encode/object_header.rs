@@ -94,11 +94,6 @@ pub struct NewHeader {
 }
 
 impl NewHeader {
-    /// Bytes of the first block of a header whose address is fixed beforehand.
-    pub fn pinned_size(version: u8, attribute_order: bool) -> u64 {
-        if version == 1 { 16 + 8 + 16 } else { 4 + 2 + 1 + 4 + 2 * u64::from(attribute_order) + 16 + 4 }
-    }
-
     /// Bytes of the one block.
     pub fn size(&self) -> u64 {
         let messages = self.messages_len();

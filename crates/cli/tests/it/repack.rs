@@ -1,0 +1,168 @@
+//! `tensilo repack` and `tensilo copy`.
+
+use crate::program::{run, sample};
+use std::process::Command;
+use tensilo::hdf5::File;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_repacked_file_says_the_same_under_every_bound() {
+    let (folder, _) = sample();
+    let digest = run(folder.path(), &["digest", "sample.h5", "--refs", "path"]).stdout;
+    for bound in ["earliest", "v18", "v110", "v112", "v114", "5"] {
+        let out = run(folder.path(), &["repack", "sample.h5", "b.h5", "--bound", bound, "--force", "--json"]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        let stdout = text(&out.stdout);
+        assert!(stdout.starts_with(r#"{"schema":"tensilo.repack/1","#), "{stdout}");
+        assert!(
+            stdout.contains(r#""groups":2,"datasets":3,"datatypes":0,"chunks_copied":4,"chunks_encoded":0"#),
+            "{stdout}"
+        );
+        let same = run(folder.path(), &["digest", "b.h5", "--refs", "path"]).stdout;
+        assert_eq!(text(&same), text(&digest), "{bound}");
+    }
+    // h5diff (libhdf5 1.10) compares data and attributes by itself, where it is installed.
+    run(folder.path(), &["repack", "sample.h5", "c.h5", "-f", "SHUF", "-f", "GZIP=1"]);
+    if let Ok(out) = Command::new("h5diff").arg("sample.h5").arg("c.h5").current_dir(folder.path()).output() {
+        assert!(out.status.success() && out.stdout.is_empty(), "{}{}", text(&out.stdout), text(&out.stderr));
+    }
+}
+
+#[test]
+fn the_words_of_h5repack_change_filters_and_layouts() {
+    let (folder, _) = sample();
+    let args = ["-f", "/scan/counts:SHUF", "-f", "scan/counts:ZSTD=3", "-l", "scan/counts:CHUNK=2x3x2"];
+    let out = run(folder.path(), &[&["repack", "sample.h5", "b.h5"][..], &args].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("0 chunks copied, 2 encoded"), "{}", text(&out.stdout));
+    let file = File::open(folder.path().join("b.h5")).unwrap();
+    let counts = file.dataset("/scan/counts").unwrap();
+    assert_eq!(counts.filters().iter().map(|f| f.id).collect::<Vec<_>>(), [2, 32015]);
+    assert_eq!(counts.chunk_shape(), Some(&[2, 3, 2][..]));
+    assert_eq!(counts.read::<u16>().unwrap(), (0..24).collect::<Vec<u16>>());
+    let out = run(folder.path(), &["repack", "sample.h5", "c.h5", "-f", "NONE", "-l", "CONTI"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let counts = File::open(folder.path().join("c.h5")).unwrap().dataset("/scan/counts").unwrap();
+    assert!(counts.filters().is_empty() && counts.chunk_shape().is_none());
+    let out = run(folder.path(), &["repack", "sample.h5", "d.h5", "-f", "GZIP=1", "--minimum", "1KiB"]);
+    assert!(text(&out.stdout).contains("4 chunks copied, 0 encoded"), "{}", text(&out.stdout));
+}
+
+#[test]
+fn refusals_name_what_is_wrong_and_leave_no_file() {
+    let (folder, path) = sample();
+    for (args, code, wanted) in [
+        (&["-f", "GZIP=77"][..], 2, "above 9"),
+        (&["-f", "BROTLI"], 2, "none of GZIP=N"),
+        (&["-l", "nowhere:CONTI"], 2, "/nowhere: no dataset"),
+        (&["-l", "scan/angle:CHUNK=4"], 2, "/scan/angle: chunks [4] for the shape []"),
+        (&["-l", "COMPA", "-l", "CONTI"], 2, "two layouts"),
+        (&["--low", "v200", "--high", "v110"], 2, "newer than v110"),
+        (&["--low", "v19"], 2, "v19"),
+    ] {
+        let out = run(folder.path(), &[&["repack", "sample.h5", "b.h5"][..], args].concat());
+        assert_eq!(out.status.code(), Some(code), "{args:?}");
+        assert!(text(&out.stderr).contains(wanted), "{args:?}: {}", text(&out.stderr));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the sample is there");
+    let before = std::fs::read(&path).unwrap();
+    let out = run(folder.path(), &["repack", "sample.h5", "sample.h5"]);
+    assert_eq!((out.status.code(), text(&out.stderr).contains("--force replaces it")), (Some(2), true));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let digest = run(folder.path(), &["digest", "sample.h5"]).stdout;
+    let out = run(folder.path(), &["repack", "sample.h5", "sample.h5", "--force"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert_eq!(run(folder.path(), &["digest", "sample.h5"]).stdout, digest, "a file over itself");
+}
+
+#[test]
+fn objects_are_copied_into_new_files_and_into_old_ones() {
+    let (folder, _) = sample();
+    let digest = |file: &str| text(&run(folder.path(), &["digest", file, "--refs", "path"]).stdout);
+    let out = run(folder.path(), &["copy", "sample.h5", "/scan", "b.h5", "--as", "/runs/7/scan"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let out = run(folder.path(), &["copy", "sample.h5", "names", "b.h5"]);
+    assert_eq!((out.status.code(), text(&out.stderr).contains("--into adds to it")), (Some(2), true));
+    let out = run(folder.path(), &["copy", "sample.h5", "names", "b.h5", "--into"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let file = File::open(folder.path().join("b.h5")).unwrap();
+    let counts = file.dataset("/runs/7/scan/counts").unwrap();
+    assert_eq!(counts.read::<u16>().unwrap(), (0..24).collect::<Vec<u16>>());
+    assert_eq!(counts.attribute("units").unwrap().read_string().unwrap(), "counts");
+    assert_eq!(counts.chunk_shape(), Some(&[1, 2, 4][..]));
+    assert_eq!(file.dataset("names").unwrap().read_strings().unwrap(), ["first", "zweiter \u{b5}"]);
+    assert!(file.object("/latest").is_err() && file.root().unwrap().attributes().unwrap().is_empty());
+    // A name that is taken stops the copy, and the old file stays.
+    let before = digest("b.h5");
+    let out = run(folder.path(), &["copy", "sample.h5", "/scan/angle", "b.h5", "--into", "--as", "names"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert_eq!(digest("b.h5"), before);
+    let out = run(folder.path(), &["copy", "sample.h5", "/nothing", "c.h5"]);
+    assert_eq!((out.status.code(), folder.path().join("c.h5").exists()), (Some(2), false));
+}
+
+/// Writes `.npy` files and raw bytes with NumPy, and compares what came back with the originals.
+const NUMPY: &str = "
+import sys, numpy as np
+what, folder = sys.argv[1:]
+a = (np.arange(7 * 50 * 30) % 251).astype('>u2').reshape(7, 50, 30)
+if what == 'make':
+    np.save(folder + '/a.npy', a)
+    a.tofile(folder + '/a.raw')
+    np.save(folder + '/s.npy', np.float64(2.5))
+else:
+    import h5py
+    for name in ('plain', 'cut', 'raw'):
+        with h5py.File(f'{folder}/{name}.h5') as f:
+            d = f['group/x' if name == 'cut' else 'data']
+            assert d.dtype == a.dtype and (d[()] == a).all(), name
+            assert d.chunks == ((2, 7, 30) if name == 'cut' else None), name
+        back = np.load(f'{folder}/{name}.npy')
+        assert back.dtype == a.dtype and back.shape == a.shape and (back == a).all(), name
+    assert np.fromfile(folder + '/b.raw', '>u2').tobytes() == a.tobytes()
+    assert np.load(folder + '/t.npy') == 2.5
+";
+
+#[test]
+fn npy_files_and_raw_bytes_become_datasets_and_come_back() {
+    let Some(python) = tensilo_testkit::oracle::python() else {
+        return tensilo_testkit::oracle::skip("Python with h5py", 1);
+    };
+    let folder = tensilo_testkit::oracle::temp_dir();
+    let numpy = |what: &str| {
+        let status = Command::new(&python).args(["-c", NUMPY, what]).arg(folder.path()).status().unwrap();
+        assert!(status.success(), "{what}");
+    };
+    numpy("make");
+    let cut =
+        ["convert", "a.npy", "cut.h5", "-d", "group/x", "--chunk", "2x7x30", "-f", "SHUF", "-f", "ZSTD=3"];
+    for args in [
+        &["convert", "a.npy", "plain.h5"][..],
+        &cut,
+        &["convert", "a.raw", "raw.h5", "--dtype", ">u2", "--shape", "7x50x30"],
+        &["convert", "plain.h5", "plain.npy"],
+        &["convert", "cut.h5", "cut.npy", "--dataset", "group/x"],
+        &["convert", "raw.h5", "raw.npy"],
+        &["convert", "cut.h5", "b.raw", "--dataset", "group/x"],
+        &["convert", "s.npy", "s.h5"],
+        &["convert", "s.h5", "t.npy"],
+    ] {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
+    }
+    numpy("compare");
+    for (args, wanted) in [
+        (&["convert", "a.npy", "plain.h5"][..], "--force replaces it"),
+        (&["convert", "a.raw", "c.h5", "--dtype", "<f8", "--shape", "7x50x30"], "needs more than"),
+        (&["convert", "a.npy", "c.h5", "-f", "SHUF"], "--chunk"),
+        (&["convert", "a.npy", "c.h5", "--chunk", "7x7"], "chunks [7, 7]"),
+    ] {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(wanted), "{args:?}: {}", text(&out.stderr));
+        assert!(!folder.path().join("c.h5").exists());
+    }
+}
