@@ -1,7 +1,8 @@
 //! `tensilo._native`: the functions behind the Python package. Private; `tensilo/__init__.py` lists what is public.
 //!
 //! What is special to Python is here and nowhere else: exceptions (`errors`), signals (`signals`), selections
-//! as Python objects (`index`), arrays in NumPy's memory (`reading`), packs (`pack`), record stores (`records`),
+//! as Python objects (`index`), arrays in NumPy's memory (`reading`, `writing`), packs (`pack`), record stores
+//! (`records`),
 //! arrays that are windows of a mapped store (`lanes`), NumPy's arrays as records (`array_source`, `source`), and
 //! batches whose memory is used again (`loader`), record stores of loaderx's format (`zrecord`).
 
@@ -15,6 +16,7 @@ mod reading;
 mod records;
 mod signals;
 mod source;
+mod writing;
 mod zrecord;
 
 use pyo3::prelude::*;
@@ -25,6 +27,7 @@ use ::{sampler as _, zrecord as _};
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<writing::Hdf5Writer>()?;
     m.add_class::<lanes::LaneStore>()?;
     m.add_class::<lanes::LaneView>()?;
     m.add_class::<lanes::LaneWriter>()?;

@@ -9,7 +9,7 @@ use tensilo::core::{Monitor, Progress};
 use tensilo::{Error, Result};
 
 /// Attaching to the interpreter may wait for another thread; this often is enough.
-const EVERY: Duration = Duration::from_millis(50);
+pub const EVERY: Duration = Duration::from_millis(50);
 
 /// What the caller of a long operation wants to be asked and told.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-"""Arrays that outgrow memory: HDF5 files read without libhdf5, straight into NumPy's memory."""
+"""Arrays that outgrow memory: HDF5 files read and written without libhdf5, straight into and from NumPy's memory."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from .map_dataset import MapDataset
 from .records import Records, RecordsView, RecordsWriter
 from .sampler import Mode, Sampler
 from .sources import Mix, Ragged
+from .writing import ExternalLink, File, SoftLink, write
 
 __all__ = [
     "AlreadyExistsError",
@@ -40,6 +41,8 @@ __all__ = [
     "Cancelled",
     "CorruptError",
     "DataLoader",
+    "ExternalLink",
+    "File",
     "Index",
     "InputOutputError",
     "InsufficientDiskError",
@@ -61,6 +64,7 @@ __all__ = [
     "RecordsView",
     "RecordsWriter",
     "Sampler",
+    "SoftLink",
     "SourceChangedError",
     "TensiloError",
     "UnsupportedError",
@@ -70,6 +74,7 @@ __all__ = [
     "pack",
     "read",
     "records",
+    "write",
 ]
 
 __version__ = _native.__version__

@@ -9,6 +9,7 @@ import numpy as np
 __all__ = [
     "__version__",
     "BatchMemory",
+    "Hdf5Writer",
     "LaneStore",
     "LaneView",
     "LaneWriter",
@@ -43,6 +44,47 @@ def read(
     follow_anywhere: bool = False,
     limit: int | None = None,
 ) -> np.ndarray[Any, np.dtype[Any]]: ...
+
+_Dtype = Any
+_Storage = tuple[
+    list[int],
+    list[int | None] | None,
+    list[int] | None,
+    list[tuple[str, list[int]]],
+    bytes | None,
+]
+
+@final
+class Hdf5Writer:
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        bound: str,
+        user_block: int,
+        threads: int,
+        track_order: bool,
+        overwrite: bool,
+    ) -> Hdf5Writer: ...
+    def group(self, path: str) -> None: ...
+    def hard_link(self, path: str, object: str) -> None: ...
+    def soft_link(self, path: str, target: str) -> None: ...
+    def external_link(self, path: str, file: str, object: str) -> None: ...
+    def dataset(
+        self,
+        path: str,
+        dtype: _Dtype,
+        storage: _Storage,
+        bytes: np.ndarray[Any, np.dtype[np.uint8]] | None,
+    ) -> None: ...
+    def texts(self, path: str, storage: _Storage, texts: list[str]) -> None: ...
+    def null(self, path: str, name: str | None, dtype: _Dtype) -> None: ...
+    def attribute(
+        self, path: str, name: str, dtype: _Dtype, shape: list[int], bytes: np.ndarray[Any, np.dtype[np.uint8]]
+    ) -> None: ...
+    def text_attribute(self, path: str, name: str, shape: list[int], texts: list[str]) -> None: ...
+    def finish(self) -> int: ...
+    def abort(self) -> None: ...
 
 _Lane = tuple[str, str, str, int, int | None, list[int], list[int], int]
 

@@ -1,0 +1,289 @@
+//! HDF5 files written from NumPy's memory, which is lent and never copied.
+
+use crate::errors::exception;
+use crate::signals::EVERY;
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tensilo::core::io::SystemDisk;
+use tensilo::core::threads::Threads;
+use tensilo::core::{Monitor, Progress};
+use tensilo::hdf5::Dataspace;
+use tensilo::hdf5::write::{DatasetBuilder, FileWriter, Filters, SharedMonitor, Value, WriteOptions};
+use tensilo::numpy::{Field, NumpyType};
+use tensilo::{Error, Result};
+
+/// A file being written.
+#[pyclass(module = "tensilo._native")]
+pub struct Hdf5Writer {
+    writer: Option<FileWriter<'static>>,
+    overwrite: bool,
+    asking: Arc<Asking>,
+}
+
+/// Asks now and then whether a signal came, on the thread that called the writer.
+#[derive(Debug)]
+struct Asking {
+    asked: Mutex<Instant>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Monitor for Asking {
+    fn poll(&self, _: &Progress) -> Result<()> {
+        let (Ok(mut asked), Ok(mut raised)) = (self.asked.lock(), self.raised.lock()) else { return Ok(()) };
+        if asked.elapsed() < EVERY {
+            return Ok(());
+        }
+        *asked = Instant::now();
+        match Python::attach(|py| py.check_signals()) {
+            Ok(()) => Ok(()),
+            Err(e) => {
+                *raised = Some(e);
+                Err(Error::cancelled())
+            }
+        }
+    }
+}
+
+/// A dtype from Python: a NumPy type string, or the fields `(name, dtype, shape, offset, size)` and the size.
+struct Dtype(NumpyType);
+
+impl<'py> FromPyObject<'_, 'py> for Dtype {
+    type Error = PyErr;
+
+    fn extract(of: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(name) = of.extract::<String>() {
+            return Ok(Self(NumpyType::Plain(name)));
+        }
+        let (fields, size): (Bound<'py, PyList>, usize) = of.extract()?;
+        let mut all = Vec::with_capacity(fields.len());
+        for field in fields.iter() {
+            let (name, Self(dtype), shape, offset, size) = field.extract()?;
+            all.push(Field { name, dtype, shape, offset, size });
+        }
+        Ok(Self(NumpyType::Record { fields: all, size }))
+    }
+}
+
+/// How a dataset is laid out: `(shape, maximum, chunk, filters, fill)`.
+#[derive(FromPyObject)]
+struct Storage(
+    Vec<u64>,
+    Option<Vec<Option<u64>>>,
+    Option<Vec<u64>>,
+    Vec<(String, Vec<i64>)>,
+    Option<Vec<u8>>,
+);
+
+impl Storage {
+    fn filters(&self) -> Result<Filters> {
+        let mut all = Filters::new();
+        for (name, values) in &self.3 {
+            let value = |i: usize| values.get(i).copied().unwrap_or(0);
+            let small = |i: usize| u32::try_from(value(i)).unwrap_or(u32::MAX);
+            all = match name.as_str() {
+                "shuffle" => all.shuffle(),
+                "fletcher32" => all.fletcher32(),
+                "gzip" => all.deflate(small(0)),
+                "zstd" => all.zstd(small(0)),
+                "lz4" => all.lz4(),
+                "lzf" => all.lzf(),
+                "bitshuffle" => all.bitshuffle(small(0)),
+                "szip" => all.szip(small(0), value(1) == 1),
+                "nbit" => all.nbit(),
+                "scaleoffset" => all.scale_offset(i32::try_from(value(0)).unwrap_or(i32::MAX)),
+                "filter" => {
+                    let id = u16::try_from(value(0))
+                        .map_err(|_| Error::invalid(format!("the filter {} does not exist", value(0))))?;
+                    let values = values.iter().skip(1).map(|v| u32::try_from(*v));
+                    let values = values
+                        .collect::<std::result::Result<Vec<_>, _>>()
+                        .map_err(|_| Error::invalid("a filter's values are unsigned 32-bit numbers"))?;
+                    all.filter(id, &values, true)
+                }
+                _ => return Err(Error::unsupported(format!("the filter {name:?}"))),
+            };
+        }
+        Ok(all)
+    }
+
+    fn apply<'w>(&self, b: DatasetBuilder<'w, 'static>) -> Result<DatasetBuilder<'w, 'static>> {
+        let mut b = b.shape(&self.0).filters(self.filters()?);
+        if let Some(max) = &self.1 {
+            b = b.max_shape(max);
+        }
+        if let Some(chunk) = &self.2 {
+            b = b.chunk(chunk);
+        }
+        if let Some(fill) = &self.4 {
+            b = b.fill(fill);
+        }
+        Ok(b)
+    }
+}
+
+impl Hdf5Writer {
+    /// Does something with the writer, without the interpreter; Ctrl-C stops it.
+    fn with<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut FileWriter<'static>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let Some(writer) = self.writer.as_mut() else {
+            return Err(PyValueError::new_err("the file is closed, or was given up"));
+        };
+        let result = py.detach(|| work(writer));
+        self.result(py, result)
+    }
+
+    fn result<T>(&self, py: Python<'_>, result: Result<T>) -> PyResult<T> {
+        let raised = self.asking.raised.lock().ok().and_then(|mut r| r.take());
+        match (result, raised) {
+            (_, Some(raised)) => Err(raised),
+            (Ok(value), None) => Ok(value),
+            (Err(e), None) => Err(exception(py, &e)),
+        }
+    }
+}
+
+fn dataspace(shape: &[u64]) -> Dataspace {
+    if shape.is_empty() {
+        return Dataspace::Scalar;
+    }
+    Dataspace::Simple { dims: shape.to_vec(), max: shape.iter().map(|d| Some(*d)).collect() }
+}
+
+#[pymethods]
+impl Hdf5Writer {
+    #[new]
+    #[pyo3(signature = (path, *, bound, user_block, threads, track_order, overwrite))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        bound: &str,
+        user_block: u64,
+        threads: usize,
+        track_order: bool,
+        overwrite: bool,
+    ) -> PyResult<Self> {
+        let asking = Arc::new(Asking { asked: Mutex::new(Instant::now()), raised: Mutex::new(None) });
+        let monitor: SharedMonitor = Arc::clone(&asking) as SharedMonitor;
+        let make = || {
+            let options = WriteOptions {
+                bound: bound.parse()?,
+                user_block,
+                threads: Threads::new(threads),
+                track_order,
+                monitor,
+                ..WriteOptions::default()
+            };
+            if !overwrite && path.symlink_metadata().is_ok() {
+                return Err(Error::already_exists("the file exists").in_file(&path));
+            }
+            FileWriter::create(SystemDisk::shared(), &path, options)
+        };
+        let writer = py.detach(make).map_err(|e| exception(py, &e))?;
+        Ok(Self { writer: Some(writer), overwrite, asking })
+    }
+
+    fn group(&mut self, py: Python<'_>, path: &str) -> PyResult<()> {
+        self.with(py, |w| w.create_group(path).map(drop))
+    }
+
+    fn hard_link(&mut self, py: Python<'_>, path: &str, object: &str) -> PyResult<()> {
+        self.with(py, |w| w.hard_link(path, object))
+    }
+
+    fn soft_link(&mut self, py: Python<'_>, path: &str, target: &str) -> PyResult<()> {
+        self.with(py, |w| w.soft_link(path, target))
+    }
+
+    fn external_link(&mut self, py: Python<'_>, path: &str, file: &str, object: &str) -> PyResult<()> {
+        self.with(py, |w| w.external_link(path, file, object))
+    }
+
+    /// A dataset of the bytes of an array, or of the fill value.
+    fn dataset(
+        &mut self,
+        py: Python<'_>,
+        path: &str,
+        dtype: Dtype,
+        storage: Storage,
+        bytes: Option<PyReadonlyArray1<'_, u8>>,
+    ) -> PyResult<()> {
+        let bytes = bytes.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+        self.with(py, |w| {
+            let b = storage.apply(w.dataset(path).datatype(dtype.0.datatype()?))?;
+            match bytes {
+                Some(bytes) => b.write_bytes(bytes).map(drop),
+                None => b.create(),
+            }
+        })
+    }
+
+    /// A dataset of strings of variable length.
+    fn texts(&mut self, py: Python<'_>, path: &str, storage: Storage, texts: Vec<String>) -> PyResult<()> {
+        self.with(py, |w| storage.apply(w.dataset(path))?.write_texts(&texts).map(drop))
+    }
+
+    /// A dataset or an attribute of no elements.
+    fn null(&mut self, py: Python<'_>, path: &str, name: Option<&str>, dtype: Dtype) -> PyResult<()> {
+        self.with(py, |w| {
+            let value = Value::null(dtype.0.datatype()?);
+            match name {
+                Some(name) => w.attribute(path, name, value),
+                None => w.dataset(path).write_value(value).map(drop),
+            }
+        })
+    }
+
+    fn attribute(
+        &mut self,
+        py: Python<'_>,
+        path: &str,
+        name: &str,
+        dtype: Dtype,
+        shape: Vec<u64>,
+        bytes: PyReadonlyArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let bytes = bytes.as_slice()?;
+        self.with(py, |w| {
+            let value = Value::stored(dtype.0.datatype()?, dataspace(&shape), bytes.to_vec())?;
+            w.attribute(path, name, value)
+        })
+    }
+
+    fn text_attribute(
+        &mut self,
+        py: Python<'_>,
+        path: &str,
+        name: &str,
+        shape: Vec<u64>,
+        texts: Vec<String>,
+    ) -> PyResult<()> {
+        self.with(py, |w| {
+            let value = match (shape.is_empty(), texts.as_slice()) {
+                (true, [one]) => Value::from(one.as_str()),
+                _ => Value::texts(&texts, &shape)?,
+            };
+            w.attribute(path, name, value)
+        })
+    }
+
+    /// Gives the file its name; returns its length.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<u64> {
+        let Some(writer) = self.writer.take() else { return Ok(0) };
+        let overwrite = self.overwrite;
+        let work = || if overwrite { writer.finish_replacing() } else { writer.finish() };
+        let result = py.detach(work).map(|f| f.bytes);
+        self.result(py, result)
+    }
+
+    fn abort(&mut self) {
+        self.writer = None;
+    }
+}

@@ -1,0 +1,264 @@
+"""What `tensilo.write` and `tensilo.File` write is what h5py reads."""
+
+import doctest
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+import tensilo
+import tensilo.writing
+
+BOUNDS = ["earliest", "v18", "v110", "v112", "v114", "v200"]
+RECORD = np.dtype(
+    {"names": ["a", "b", "c"], "formats": ["<i2", (">f8", (2,)), "S3"], "offsets": [0, 8, 24], "itemsize": 32}
+)
+RNG = np.random.default_rng(11)
+
+ARRAYS: dict[str, Any] = {
+    **{f"n{t[1:]}{'b' if t[0] == '>' else 'l'}": RNG.integers(0, 100, (3, 4)).astype(t)
+       for t in ("<u1", "<u2", ">u2", "<u4", "<u8", "<i1", "<i2", "<i4", ">i4", "<i8", "<f2", "<f4", ">f4", "<f8")},
+    "bool": np.array([[True, False], [False, True]]),
+    "complex": np.array([1 + 2j, 3 - 4j], "c8"),
+    "complex128": np.array([1 + 2j, 3 - 4j], ">c16"),
+    "fixed": np.array([b"ab", b"c", b""], "S5"),
+    "void": np.array([b"\x01\x02\x03"], "V3"),
+    "record": np.array([(1, (2.0, 3.0), b"xy"), (4, (5.0, 6.0), b"")], RECORD),
+    "scalar": np.float32(2.5),
+    "integer": 7,
+    "empty": np.zeros((0, 3), "i8"),
+    "list": [[1, 2], [3, 4]],
+    "strided": np.arange(60).reshape(6, 10)[::2, 1::3],
+    "fortran": np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_arrays_of_all_types_equal_h5py(tmp_path: Path, bound: str) -> None:
+    path = tmp_path / "a.h5"
+    tensilo.write(path, {"group": ARRAYS}, bound=bound)
+    with h5py.File(path) as f:
+        assert sorted(f["group"]) == sorted(ARRAYS)
+        for name, value in ARRAYS.items():
+            expected, got = np.asarray(value), np.asarray(f["group"][name][()])
+            assert got.shape == expected.shape, name
+            assert f["group"][name].dtype == expected.dtype, name
+            assert got.astype(expected.dtype).tobytes() == expected.tobytes(), name
+            ours = tensilo.read(path, f"group/{name}")
+            assert ours.dtype == expected.dtype and ours.tobytes() == expected.tobytes(), name
+
+
+def test_texts_and_attributes_equal_h5py(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with tensilo.File(path, "w", track_order=True) as f:
+        f["text"] = "µm"
+        f["texts"] = ["a", "", "long " * 50]
+        f["objects"] = np.array([["x", "y"]], dtype=object)
+        g = f.create_group("entry/data")
+        d = g.create_dataset("counts", data=np.arange(6, dtype="u2").reshape(2, 3))
+        values = {"units": "counts", "names": ["x", "y"], "gain": 0.25, "shape": (2, 3), "flag": True, "bytes": b"raw"}
+        d.attrs.update(values)
+        d.attrs["nothing"] = None
+        g.attrs["NX_class"] = "NXdata"
+        f.attrs["matrix"] = np.eye(2, dtype=">f4")
+        assert dict(d.attrs) == {**values, "nothing": None} and len(d.attrs) == 7
+        with pytest.raises(TypeError):
+            del d.attrs["units"]
+        with pytest.raises(tensilo.AlreadyExistsError):
+            d.attrs["units"] = "again"
+    with h5py.File(path) as f:
+        assert f["text"][()].decode() == "µm"
+        assert [t.decode() for t in f["texts"]] == ["a", "", "long " * 50]
+        assert f["objects"].asstr()[()].tolist() == [["x", "y"]]
+        attrs = f["entry/data/counts"].attrs
+        assert list(attrs) == [*values, "nothing"], "in the order in which they were made"
+        assert attrs["units"] == "counts" and list(attrs["names"]) == ["x", "y"] and attrs["gain"] == 0.25
+        assert attrs["shape"].tolist() == [2, 3] and attrs["flag"] == np.True_ and attrs["bytes"] == b"raw"
+        assert isinstance(attrs["nothing"], h5py.Empty)
+        assert f["entry/data"].attrs["NX_class"] == "NXdata"
+        assert f.attrs["matrix"].tolist() == np.eye(2).tolist() and f.attrs.get_id("matrix").dtype == ">f4"
+
+
+FILTERS: list[tuple[dict[str, Any], dict[int, Any]]] = [
+    ({"compression": "gzip"}, {1: (4,)}),
+    ({"compression": "gzip", "compression_opts": 9, "shuffle": True}, {2: (4,), 1: (9,)}),
+    ({"compression": 3, "fletcher32": True}, {1: (3,), 3: ()}),
+    ({"compression": "zstd"}, {32015: (3,)}),
+    ({"compression": "zstd", "compression_opts": 19, "shuffle": True}, {2: (4,), 32015: (19,)}),
+    ({"compression": "lz4"}, {32004: (0,)}),
+    ({"compression": "lzf"}, {32000: (4, 261, 24 * 8 * 4)}),
+    ({"compression": "szip"}, {4: None}),
+    ({"compression": "szip", "compression_opts": ("ec", 16)}, {4: None}),
+    ({"compression": "bitshuffle"}, {32008: None}),
+    ({"scaleoffset": 0}, {6: None}),
+    ({"scaleoffset": True, "compression": "gzip", "shuffle": True}, {6: None, 2: (4,), 1: (4,)}),
+    (dict(hdf5plugin.Zstd(5)), {32015: (5,)}),
+    (dict(hdf5plugin.Blosc(cname="lz4")), {32001: None}),
+    ({"fletcher32": True}, {3: ()}),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), FILTERS, ids=lambda o: str(o)[:40])
+def test_filters_are_those_that_h5py_names(tmp_path: Path, options: dict[str, Any], expected: dict[int, Any]) -> None:
+    array = (np.arange(100 * 20, dtype="i4") % 250).reshape(100, 20) - 30
+    path, other = tmp_path / "a.h5", tmp_path / "b.h5"
+    with tensilo.File(path, "x") as f:
+        f.create_dataset("d", data=array, chunks=(24, 8), fillvalue=-1, **options)
+    with h5py.File(path) as f:
+        plist = f["d"].id.get_create_plist()
+        found = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+        assert [x[0] for x in found] == list(expected)
+        for (code, _, values, _), wanted in zip(found, expected.values(), strict=True):
+            assert wanted is None or tuple(values) == wanted, code
+        assert f["d"].chunks == (24, 8) and f["d"].fillvalue == -1
+        np.testing.assert_array_equal(f["d"][()], array)
+    np.testing.assert_array_equal(tensilo.read(path, "d"), array)
+    names = {"gzip", "lzf", "szip", None}
+    if options.get("compression") in names or isinstance(options.get("compression"), int):
+        with h5py.File(other, "w") as f:
+            ours = found
+            f.create_dataset("d", data=array, chunks=(24, 8), fillvalue=-1, **options)
+            plist = f["d"].id.get_create_plist()
+            theirs = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+            # The values that follow from datatype, chunk and fill value are those of libhdf5.
+            assert [(x[0], tuple(x[2])) for x in ours] == [(x[0], tuple(x[2])) for x in theirs]
+
+
+def test_scaleoffset_of_floats_keeps_the_digits(tmp_path: Path) -> None:
+    array = RNG.normal(size=(50, 7)).astype("f4")
+    path = tmp_path / "a.h5"
+    with tensilo.File(path) as f:
+        f.create_dataset("d", data=array, scaleoffset=3)
+        with pytest.raises(ValueError, match="digits"):
+            f.create_dataset("e", data=array, scaleoffset=True)
+    with h5py.File(path) as f:
+        assert np.abs(f["d"][()] - array).max() <= 0.5e-3 + 1e-6
+
+
+def test_datasets_without_data_read_as_the_fill_value_and_grow(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with tensilo.File(path) as f:
+        f.create_dataset("plain", (3, 4), "f4", fillvalue=2.5)
+        f.create_dataset("chunked", shape=(0, 512), dtype="u2", maxshape=(None, 512), compression="gzip")
+        f.create_dataset("reshaped", (2, 3), data=range(6), dtype="i8", maxshape=(None, 3), chunks=True)
+        f.create_dataset("big", shape=(1000, 1000), dtype="f8", chunks=True)
+    with h5py.File(path, "a") as f:
+        assert f["plain"][()].tolist() == [[2.5] * 4] * 3 and f["plain"].chunks is None
+        assert f["chunked"].maxshape == (None, 512) and f["chunked"].chunks is not None
+        assert f["reshaped"][()].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert np.prod(f["big"].chunks) * 8 <= 1 << 20
+        f["chunked"].resize(9, 0)
+        f["chunked"][...] = 5
+        assert f["chunked"][()].sum() == 5 * 9 * 512
+
+
+def test_links_are_hard_soft_and_external(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with tensilo.File(path) as f:
+        run = f.create_group("run")
+        counts = run.create_dataset("counts", data=np.arange(3))
+        f["again"] = counts
+        run["latest"] = tensilo.SoftLink("/run/counts")
+        f["elsewhere"] = tensilo.ExternalLink("other.h5", "/x")
+        assert repr(run) and repr(counts)
+    with h5py.File(path) as f:
+        assert f["again"] == f["run/counts"]
+        assert f["run"].get("latest", getlink=True).path == "/run/counts"
+        link = f.get("elsewhere", getlink=True)
+        assert (link.filename, link.path) == ("other.h5", "/x")
+
+
+def test_contradictions_are_refused_and_leave_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    cases: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"data": np.arange(3), "compression": "brotli"}, ValueError),
+        ({"data": np.arange(3), "compression": "gzip", "compression_opts": 12}, ValueError),
+        ({"data": np.arange(3), "compression_opts": 3}, ValueError),
+        ({"data": np.arange(3), "maxshape": (None, None)}, ValueError),
+        ({"data": np.float32(1), "compression": "gzip"}, TypeError),
+        ({"shape": (3,)}, TypeError),
+        ({"data": np.array([1, "x"], dtype=object)}, TypeError),
+        ({"data": np.array(["2020-01-01"], "M8[D]")}, tensilo.UnsupportedError),
+        ({"data": np.arange(3), "chunks": (2, 2)}, tensilo.InvalidArgumentError),
+        ({"data": np.arange(3), "chunks": False, "compression": "gzip"}, tensilo.InvalidArgumentError),
+    ]
+    for options, error in cases:
+        with pytest.raises(error), tensilo.File(path) as f:
+            f.create_dataset("d", **options)
+        assert os.listdir(tmp_path) == [], options
+    with pytest.raises(ValueError, match="mode"):
+        tensilo.File(path, "r")
+    tensilo.write(path, {"x": 1})
+    before = path.read_bytes()
+    with pytest.raises(tensilo.AlreadyExistsError):
+        tensilo.write(path, {"x": 2})
+    with pytest.raises(RuntimeError), tensilo.File(path, "w") as f:
+        f["x"] = 3
+        raise RuntimeError
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["a.h5"]
+    with tensilo.File(path, "w") as f:
+        f["x"] = 4
+    assert tensilo.read(path, "x") == 4
+    f.close()
+    with pytest.raises(ValueError, match="closed"):
+        f["y"] = 5
+
+
+def test_the_bytes_do_not_depend_on_threads_and_the_user_block_is_kept(tmp_path: Path) -> None:
+    array = RNG.integers(0, 9, (300, 300), "u2")
+    files = []
+    for threads in (1, 3, 0):
+        path = tmp_path / f"{threads}.h5"
+        with tensilo.File(path, threads=threads, userblock_size=512) as f:
+            f.create_dataset("d", data=array, chunks=(17, 40), compression="gzip", shuffle=True)
+        files.append(path.read_bytes())
+    assert files[0] == files[1] == files[2] and files[0][:512] == bytes(512)
+    with h5py.File(tmp_path / "0.h5") as f:
+        assert f.userblock_size == 512
+
+
+def test_attributes_by_path_and_options_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    tensilo.write(
+        path,
+        {"x": np.zeros((64, 64)), "g": {"y": np.ones(8), "name": "n"}, "l": tensilo.SoftLink("/x")},
+        attributes={"/": {"title": "t"}, "g/y": {"units": "mm"}},
+        compression="zstd",
+        shuffle=True,
+    )
+    with h5py.File(path) as f:
+        assert f.attrs["title"] == "t" and f["g/y"].attrs["units"] == "mm"
+        assert all(f[n].id.get_create_plist().get_nfilters() == 2 for n in ("x", "g/y"))
+        assert f["l"][()].sum() == 0 and f["g/name"][()] == b"n"
+
+
+def test_arrays_are_lent_and_other_threads_run(tmp_path: Path) -> None:
+    """The interpreter is free during a write, and memory maps are read where they lie."""
+    array = np.memmap(tmp_path / "a.raw", dtype="u4", mode="w+", shape=(2000, 1000))
+    array[:] = np.arange(array.size, dtype="u4").reshape(array.shape)
+    counted, stop = [0], threading.Event()
+
+    def count() -> None:
+        while not stop.is_set():
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    with tensilo.File(tmp_path / "a.h5") as f:
+        thread.start()
+        before = counted[0]
+        f.create_dataset("d", data=array, chunks=(10, 1000), compression="gzip", compression_opts=9)
+        during = counted[0] - before
+        stop.set()
+    thread.join()
+    assert during > 100
+    np.testing.assert_array_equal(tensilo.read(tmp_path / "a.h5", "d"), array)
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    result = doctest.testmod(tensilo.writing)
+    assert result.attempted >= 6 and result.failed == 0
