@@ -48,9 +48,10 @@ def test_arrays_of_all_types_equal_h5py(tmp_path: Path, bound: str) -> None:
             expected, got = np.asarray(value), np.asarray(f["group"][name][()])
             assert got.shape == expected.shape, name
             assert f["group"][name].dtype == expected.dtype, name
-            assert got.astype(expected.dtype).tobytes() == expected.tobytes(), name
             ours = tensilo.read(path, f"group/{name}")
-            assert ours.dtype == expected.dtype and ours.tobytes() == expected.tobytes(), name
+            assert ours.dtype == expected.dtype and ours.shape == expected.shape, name
+            # Padding between the fields of a record is not compared.
+            assert (got == expected).all() and (ours == expected).all(), name
 
 
 def test_texts_and_attributes_equal_h5py(tmp_path: Path) -> None:

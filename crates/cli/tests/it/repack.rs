@@ -58,7 +58,7 @@ fn refusals_name_what_is_wrong_and_leave_no_file() {
         (&["-f", "GZIP=77"][..], 2, "above 9"),
         (&["-f", "BROTLI"], 2, "none of GZIP=N"),
         (&["-l", "nowhere:CONTI"], 2, "/nowhere: no dataset"),
-        (&["-l", "scan/angle:CHUNK=4"], 2, "/scan/angle: chunks [4] for the shape []"),
+        (&["-l", "again:CHUNK=4"], 2, "/again: chunks [4] for the shape []"),
         (&["-l", "COMPA", "-l", "CONTI"], 2, "two layouts"),
         (&["--low", "v200", "--high", "v110"], 2, "newer than v110"),
         (&["--low", "v19"], 2, "v19"),
@@ -114,7 +114,7 @@ if what == 'make':
     a.tofile(folder + '/a.raw')
     np.save(folder + '/s.npy', np.float64(2.5))
 else:
-    import h5py
+    import h5py, hdf5plugin
     for name in ('plain', 'cut', 'raw'):
         with h5py.File(f'{folder}/{name}.h5') as f:
             d = f['group/x' if name == 'cut' else 'data']
