@@ -2,7 +2,7 @@
 //!
 //! Two remedies. Whoever forks deliberately calls [`pause`] before and [`resume`] after: no loader then reads from a
 //! store at that moment, so no lock inside a store is held. And everything a loader's threads share is left alone by
-//! a process with another id than the one that made it (see [`Home`]).
+//! a process with another id than the one that made it (see `Home`).
 
 use std::cell::RefCell;
 use std::sync::{Condvar, Mutex, MutexGuard};
