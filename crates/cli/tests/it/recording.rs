@@ -29,7 +29,7 @@ import h5py, numpy as np, sys, os
 folder = sys.argv[1]
 r = np.random.default_rng(5)
 image = (r.random((500, 7, 9)) * 1000).astype("<u2")
-label = np.arange(500, dtype="u1") % 10
+label = (np.arange(500) % 10).astype("u1")
 words = [b"w" * int(n) for n in r.integers(0, 20, 500)]
 np.save(f"{folder}/image.npy", image)
 np.save(f"{folder}/label.npy", label)
