@@ -7,9 +7,9 @@
 //! use std::sync::Arc;
 //! use tensilo_core::{Quiet, io::MemorySource};
 //! use tensilo_hdf5::check::{CheckOptions, check};
-//! let source = Arc::new(MemorySource::new(*b"\x89HDF\r\n\x1a\n\x02 cut off"));
+//! let source = Arc::new(MemorySource::new(*b"\x89HDF\r\n\x1a\n\x02\x08\x08\0"));
 //! let summary = check(source, &CheckOptions::default(), &Quiet, &mut |finding| {
-//!     assert_eq!((finding.object.as_str(), finding.offset), ("(superblock)", Some(17)));
+//!     assert_eq!((finding.object.as_str(), finding.offset), ("(superblock)", Some(12)));
 //!     Ok(())
 //! })?;
 //! assert_eq!(summary.damaged, 1);

@@ -36,9 +36,9 @@ impl Filters {
         Self::default()
     }
 
-    /// Bitshuffle with LZ4: what detectors write.
+    /// Bitshuffle with LZ4: what detectors write. Mandatory, so that no chunk is stored without it.
     pub fn bitshuffle_lz4() -> Self {
-        Self::new().bitshuffle(2)
+        Self(vec![(FilterSpec::new(id::BITSHUFFLE, vec![0, 4, 0, 0, 2]), Late::ElementSize(2))])
     }
 
     fn with(mut self, id: u16, values: Vec<u32>, late: Late) -> Self {
