@@ -323,6 +323,7 @@ def test_batches_are_writable_and_go_through_dlpack():
 def test_ctrl_c_stops_a_wait():
     code = (
         "import numpy as np, tensilo, time, threading, os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "gate = threading.Event()\n"
         "loader = tensilo.DataLoader(np.arange(9), transform=lambda d: gate.wait(60))\n"
         "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"

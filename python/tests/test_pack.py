@@ -17,8 +17,9 @@ import pytest
 import tensilo
 from tensilo import pack
 
-SHARED = os.environ.get("TENSILO_SHARED")
-PACKS = Path(SHARED or "/nonexistent") / "fixtures" / "pack"
+# As the Rust tests find them: beside the repository unless said otherwise.
+SHARED = Path(os.environ.get("TENSILO_SHARED") or Path(__file__).resolve().parents[3] / "shared")
+PACKS = SHARED / "fixtures" / "pack"
 needs_fixtures = pytest.mark.skipif(
     not PACKS.is_dir() and not os.environ.get("TENSILO_REQUIRE"), reason="needs the pack fixtures"
 )

@@ -152,7 +152,9 @@ def test_other_threads_run_during_a_read(large: Path) -> None:
 
 def test_ctrl_c_stops_a_read(large: Path) -> None:
     code = (
-        "import sys, tensilo\n"
+        "import signal, sys, tensilo\n"
+        # Who is started in the background may have it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "print('ready', flush=True)\n"
         "try:\n"
         "    while True: tensilo.read(sys.argv[1], 'zeros', threads=1)\n"

@@ -11,6 +11,7 @@ use crate::format::manifest::{self, Lz4ShardFacts, ManifestFacts};
 use crate::geometry::{Cut, Geometry};
 use crate::profile::{Backend, Flavour, Profile};
 use crate::source::inspect::Inspection;
+use crate::strip;
 use crate::{Sha256Sum, USER_BLOCK, receipt_path};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -264,6 +265,16 @@ impl Sizes {
         }
     }
 
+    /// Whether what a single pass keeps beside the packed tiles, a second shard's widths and the padding of staged
+    /// pieces, fits where the contract counts offsets. For detectors of a few pixels it does not.
+    fn has_room_to_stage(&self) -> bool {
+        match self.profile {
+            Profile::ExactUint8BitPacked => strip::padding(self.profile, self.pixels) <= 3 * self.pixels,
+            // The whole words that the formula counts are not kept.
+            Profile::ExactUint16Lz4 => true,
+        }
+    }
+
     /// Workers, passes and peak that fit the budget.
     fn run_within(
         &self,
@@ -278,7 +289,9 @@ impl Sizes {
             let more = per_worker.checked_mul(workers as u64 - 1)?;
             peak.checked_add(more)?.checked_add(staging).filter(|total| *total <= options.memory)
         };
-        if let Some(total) = with(most, self.staging()?) {
+        if self.has_room_to_stage()
+            && let Some(total) = with(most, self.staging()?)
+        {
             return Ok((most, 1, total));
         }
         let fits = (1..=most).rev().find_map(|w| with(w, 0).map(|total| (w, 2, total)));

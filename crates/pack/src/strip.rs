@@ -10,8 +10,26 @@
 
 #![expect(unsafe_code, reason = "calling functions compiled for AVX2, after asking for it")]
 
+use crate::profile::Profile;
+
 /// Pixels of a strip.
 pub(crate) const STRIP: usize = 64;
+
+/// Bytes behind each staged piece that a fixed-length copy may read.
+pub(crate) const PAD: usize = 256;
+
+/// Pixels that are packed and gathered together.
+pub(crate) fn piece(profile: Profile) -> usize {
+    match profile {
+        Profile::ExactUint8BitPacked => 8 * STRIP,
+        Profile::ExactUint16Lz4 => STRIP,
+    }
+}
+
+/// Bytes behind the staged pieces of one tile in each of the two shards that a single pass stages.
+pub(crate) fn padding(profile: Profile, pixels: u64) -> u64 {
+    2 * PAD as u64 * pixels.div_ceil(piece(profile) as u64)
+}
 /// Scans of a tile.
 pub(crate) const TILE: usize = 32;
 /// Rows of a strip: 32 scans of 64 pixels.

@@ -6,11 +6,8 @@
 use super::kernel::Kernel;
 use crate::format::header::HeaderBuilder;
 use crate::geometry::Cut;
-use crate::strip;
+use crate::strip::{self, PAD};
 use tensilo_core::Result;
-
-/// Bytes behind each staged piece that a fixed-length copy may read.
-const PAD: usize = 256;
 
 /// One packed tile.
 #[derive(Debug, Default)]

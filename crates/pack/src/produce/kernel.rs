@@ -40,10 +40,7 @@ impl Kernel<'_> {
 
     /// Pixels that are packed and gathered together.
     pub fn piece(&self) -> usize {
-        match self.profile {
-            Profile::ExactUint8BitPacked => 8 * STRIP,
-            Profile::ExactUint16Lz4 => STRIP,
-        }
+        strip::piece(self.profile)
     }
 
     /// Pieces of the detector.

@@ -18,6 +18,7 @@ use crate::receipt::{Receipt, Timing};
 use crate::source::authentication::{self, check_unchanged};
 use crate::source::inspect::{InspectOptions, Inspection, SourceMember};
 use crate::source::prepare::{self, IndexFolder, Prepared};
+use crate::strip;
 use crate::writer::exists;
 use crate::{USER_BLOCK, receipt_path};
 use decode::Frames;
@@ -263,7 +264,11 @@ impl Room {
         let (workers, block) = (plan.workers as u64, inspection.maximum_compressed_block_bytes);
         let offsets = 4 * pixels * tiles;
         // A single pass keeps the widths of a second shard, and pads staged pieces; two passes keep a cursor per pixel.
-        let kept = if plan.passes == 1 { 2 * pixels * tiles } else { 4 * pixels };
+        let kept = if plan.passes == 1 {
+            (pixels + strip::padding(plan.profile, pixels)) * tiles
+        } else {
+            4 * pixels
+        };
         let free = offsets.saturating_sub(kept);
         let tile = match plan.profile {
             Profile::ExactUint8BitPacked => 96 * pixels,

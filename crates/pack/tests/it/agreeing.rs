@@ -9,7 +9,7 @@ use tensilo_hdf5::write::{FileWriter, Filters, Value, WriteOptions};
 use tensilo_pack::Profile;
 use tensilo_pack::products::Request;
 use tensilo_pack::read::{Pack, Values};
-use tensilo_testkit::{oracle, slow_pack};
+use tensilo_testkit::{oracle, slow_pack, strategies};
 
 /// A family: what its files hold.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ fn agree(family: &Family, profile: Profile) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(strategies::fixed(12))]
 
     #[test]
     fn uint8_packs_are_read_by_the_formats_rules(family in families(Profile::ExactUint8BitPacked)) {

@@ -11,7 +11,7 @@ use tensilo_pack::plan::{PlanOptions, plan};
 use tensilo_pack::produce::{ProduceOptions, produce};
 use tensilo_pack::{Profile, receipt_path};
 use tensilo_testkit::disk_log::ModelDisk;
-use tensilo_testkit::oracle;
+use tensilo_testkit::{oracle, strategies};
 
 /// Bytes of a block of the model disk.
 const BLOCK: u64 = 4096;
@@ -59,7 +59,7 @@ fn stays_in_bounds(family: &Family, profile: Profile, workers: usize, share: u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(strategies::fixed(16))]
 
     #[test]
     fn uint8_packs_stay_in_their_plans_bounds(
