@@ -166,7 +166,10 @@ def test_ctrl_c_stops_a_read(large: Path) -> None:
     assert child.stdout.readline() == "ready\n"
     time.sleep(0.3)
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
+    try:
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert out == "stopped\n"
     assert child.returncode == 0
 
