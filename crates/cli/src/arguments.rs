@@ -3,7 +3,7 @@
 use crate::commands;
 use clap::{Parser, Subcommand};
 
-/// Read HDF5 files, and turn detector families into exact, much smaller packs.
+/// Read, write and check HDF5 files; pack detector families exactly; keep lanes and records.
 ///
 /// The answer goes to stdout, progress and notes to stderr.
 ///

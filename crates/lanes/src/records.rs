@@ -6,7 +6,7 @@ use crate::store::Store;
 use std::sync::OnceLock;
 use tensilo_core::dtype::DType;
 use tensilo_core::gather::{
-    FieldBuffer, FieldSchema, Gather, Schema, StoreFingerprint, check_buffers, check_ids,
+    FieldBuffer, FieldSchema, Gather, Schema, StoreFingerprint, check_buffers, check_lengths,
 };
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Monitor, Progress, Result};
@@ -88,11 +88,7 @@ impl Gather for LaneRecords {
     }
 
     fn lengths(&self, field: usize, ids: &[u64], steps: &mut [u64]) -> Result<()> {
-        self.schema.field(field)?;
-        check_ids(ids, self.len())?;
-        if ids.len() != steps.len() {
-            return Err(Error::invalid(format!("{} ids and room for {} lengths", ids.len(), steps.len())));
-        }
+        check_lengths(self, field, ids, steps)?;
         steps.fill(1);
         Ok(())
     }

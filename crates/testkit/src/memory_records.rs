@@ -1,9 +1,9 @@
 //! The slow, plain store of records: what every other [`Gather`] must equal.
 
-use tensilo_core::gather::{FieldBuffer, Gather, Schema, StoreFingerprint, check_buffers, check_ids};
+use tensilo_core::gather::{FieldBuffer, Gather, Schema, StoreFingerprint, check_buffers, check_lengths};
 use tensilo_core::progress::{Monitor, Progress};
 use tensilo_core::threads::Threads;
-use tensilo_core::{Error, Result};
+use tensilo_core::{Result};
 
 /// Records in memory.
 #[derive(Debug, Clone)]
@@ -52,11 +52,8 @@ impl Gather for MemoryRecords {
     }
 
     fn lengths(&self, field: usize, ids: &[u64], steps: &mut [u64]) -> Result<()> {
+        check_lengths(self, field, ids, steps)?;
         let schema = self.schema.field(field)?;
-        check_ids(ids, self.len())?;
-        if ids.len() != steps.len() {
-            return Err(Error::invalid(format!("{} ids and room for {} lengths", ids.len(), steps.len())));
-        }
         for (id, n) in ids.iter().zip(steps) {
             *n = match schema.fixed_steps() {
                 Some(one) => one,

@@ -1,6 +1,6 @@
 //! Several stores as one.
 
-use super::{FieldBuffer, Gather, Locality, Places, Schema, StoreFingerprint, check_buffers, check_ids};
+use super::{FieldBuffer, Gather, Locality, Places, Schema, StoreFingerprint, check_buffers, check_lengths};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 use crate::threads::Threads;
@@ -39,13 +39,12 @@ impl Concat {
         (store, id - store.checked_sub(1).map_or(0, |before| self.ends[before]))
     }
 
-    /// Calls `each` per store with ids there and their positions in the list.
+    /// Calls `each` per store with ids there and their positions in the list; the ids were checked.
     fn split(
         &self,
         ids: &[u64],
         mut each: impl FnMut(&dyn Gather, &[u64], &[usize]) -> Result<()>,
     ) -> Result<()> {
-        check_ids(ids, self.len())?;
         let mut parts: Vec<(Vec<u64>, Vec<usize>)> = vec![Default::default(); self.stores.len()];
         for (i, id) in ids.iter().enumerate() {
             let (store, local) = self.locate(*id);
@@ -77,10 +76,7 @@ impl Gather for Concat {
     }
 
     fn lengths(&self, field: usize, ids: &[u64], steps: &mut [u64]) -> Result<()> {
-        if ids.len() != steps.len() {
-            return Err(Error::invalid(format!("{} ids and room for {} lengths", ids.len(), steps.len())));
-        }
-        self.schema().field(field)?;
+        check_lengths(self, field, ids, steps)?;
         self.split(ids, |store, local, positions| {
             let mut part = vec![0; local.len()];
             store.lengths(field, local, &mut part)?;

@@ -193,6 +193,19 @@ pub fn check_ids(ids: &[u64], len: u64) -> Result<()> {
     }
 }
 
+/// Checks field, ids and room of a [`Gather::lengths`] as its contract says; for implementors.
+///
+/// # Errors
+/// `InvalidArgument`.
+pub fn check_lengths(store: &dyn Gather, field: usize, ids: &[u64], steps: &[u64]) -> Result<()> {
+    store.schema().field(field)?;
+    check_ids(ids, store.len())?;
+    if ids.len() != steps.len() {
+        return Err(Error::invalid(format!("{} ids and room for {} lengths", ids.len(), steps.len())));
+    }
+    Ok(())
+}
+
 /// Checks ids, fields and places of a [`Gather::gather_into`] as its contract says; for implementors.
 ///
 /// # Errors

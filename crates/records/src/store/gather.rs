@@ -5,7 +5,9 @@ use super::codec::{Codecs, sized};
 use super::entry::{Entry, Stored, entry_at};
 use super::snapshot::{Snapshot, Store};
 use std::sync::{Mutex, PoisonError};
-use tensilo_core::gather::{FieldBuffer, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids};
+use tensilo_core::gather::{
+    FieldBuffer, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids, check_lengths,
+};
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Monitor, Progress, Result};
 
@@ -259,11 +261,7 @@ impl Gather for Store {
     }
 
     fn lengths(&self, field: usize, ids: &[u64], steps: &mut [u64]) -> Result<()> {
-        self.0.schema.field(field)?;
-        check_ids(ids, self.len())?;
-        if ids.len() != steps.len() {
-            return Err(Error::invalid(format!("{} ids and room for {} lengths", ids.len(), steps.len())));
-        }
+        check_lengths(self, field, ids, steps)?;
         let form = self.0.forms[field];
         if !form.ragged {
             steps.fill(1);
