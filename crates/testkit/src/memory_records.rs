@@ -1,9 +1,9 @@
 //! The slow, plain store of records: what every other [`Gather`] must equal.
 
+use tensilo_core::Result;
 use tensilo_core::gather::{FieldBuffer, Gather, Schema, StoreFingerprint, check_buffers, check_lengths};
 use tensilo_core::progress::{Monitor, Progress};
 use tensilo_core::threads::Threads;
-use tensilo_core::{Result};
 
 /// Records in memory.
 #[derive(Debug, Clone)]
