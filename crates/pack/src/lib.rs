@@ -28,6 +28,7 @@ pub mod sha_pair;
 pub mod source;
 mod strip;
 mod unpack;
+pub mod v2;
 pub mod verify;
 pub mod writer;
 

@@ -1,0 +1,3 @@
+//! Pack format 2: any detector, any scan, any count.
+
+pub mod codec;
