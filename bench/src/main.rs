@@ -7,6 +7,7 @@ mod family;
 mod filters;
 mod h5py;
 mod hdf5_read;
+mod hdf5_write;
 mod lanes;
 mod loader;
 mod measure;
@@ -31,6 +32,11 @@ const COMPARISONS: &[Comparison] = &[
         "files that h5py wrote, read whole and in parts, by us, h5py and other readers; memory; scaling",
         hdf5_read::run,
     ),
+    (
+        "hdf5-write",
+        "the same arrays, many datasets and many attributes, written by us, h5py and other writers; memory; --full",
+        hdf5_write::run,
+    ),
     ("lanes", "lane stores written, opened and windowed, by us, petektools, NumPy and h5py", lanes::run),
     ("loader", "batches by us, PyTorch, Grain and loaderx, and record numbers by us and NumPy", loader::run),
     (
@@ -42,7 +48,7 @@ const COMPARISONS: &[Comparison] = &[
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if hdf5_read::child(&args) {
+    if hdf5_read::child(&args) || hdf5_write::child(&args) {
         return ExitCode::SUCCESS;
     }
     match run(&args) {
@@ -65,6 +71,10 @@ fn run(args: &[String]) -> Result<(), String> {
     let (name, json) = match args {
         [name] => (name.as_str(), false),
         [name, flag] if flag == "--json" => (name.as_str(), true),
+        [name, flag] if name == "hdf5-write" && flag == "--full" => {
+            hdf5_write::at_full_size();
+            (name.as_str(), false)
+        }
         _ => ("list", false),
     };
     if name == "list" {

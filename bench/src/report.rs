@@ -34,9 +34,16 @@ pub struct Report {
     goals: Vec<String>,
     notes: Vec<String>,
     plots: Vec<Plot>,
+    /// Is every case also told of on stderr as soon as it is known?
+    live: bool,
 }
 
 impl Report {
+    /// A report that also tells of every case on stderr as soon as it is known.
+    pub fn live() -> Self {
+        Self { live: true, ..Self::default() }
+    }
+
     /// Times the contestants of one case, which each handle `bytes` uncompressed bytes per call.
     pub fn compare(&mut self, case: impl Into<String>, bytes: u64, contestants: Vec<Contestant<'_>>) {
         self.compare_with(case, bytes, contestants, None);
@@ -72,11 +79,18 @@ impl Report {
             let wanted = format!("{reached:.2} × {} (goal {}, {verdict})", goal.against, goal.times);
             line = format!("{case}: {wanted}, {over:.2} × the fastest other ({})", best.name);
         }
+        if self.live {
+            let each = rows.iter().map(|r| format!("{} {:.3} ms", r.name, r.seconds.median * 1e3));
+            eprintln!("{line}: {}", each.collect::<Vec<_>>().join(", "));
+        }
         self.goals.push(line);
     }
 
     /// Adds a line below the table.
     pub fn note(&mut self, text: String) {
+        if self.live {
+            eprintln!("{text}");
+        }
         self.notes.push(text);
     }
 
