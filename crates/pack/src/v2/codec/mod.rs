@@ -8,11 +8,26 @@
 //! The bytes are described in `docs/formats/pack-v2-codec.md`. No block depends on another; checksums are the
 //! container's task: damaged bytes give an error or wrong counts, never a panic.
 
+mod bits;
+mod choose;
 mod count;
+mod decode;
+mod encode;
+mod expand;
+mod level;
+mod model;
+mod placement;
+mod rans;
 mod stored;
+mod sums;
+mod tuples;
+mod wide;
 
 pub use count::Count;
+pub use decode::DecodeScratch;
+pub use encode::EncodeScratch;
 
+use level::{Level, level};
 use std::ops::Range;
 use tensilo_core::{Error, Result};
 
@@ -99,18 +114,51 @@ impl Layout {
     }
 }
 
-/// Memory that encoding re-uses.
-#[derive(Debug, Default)]
-pub struct EncodeScratch {}
-
-/// Memory that decoding re-uses.
-#[derive(Debug, Default)]
-pub struct DecodeScratch {}
-
 /// First byte of a block: its counts as they are.
 const STORED: u8 = 0;
+/// First byte of a block: classes of units and their symbols.
+const MODELLED: u8 = 1;
+/// Second byte of a modelled block: symbols in many states.
+const MANY_STATES: u8 = 0x20;
+/// Model of a class: counted, and a table says so.
+const COUNTED: u8 = 0x80;
+/// Model of a class: one symbol only.
+const CONSTANT: u8 = 0xc0;
+/// Shift of a class: its units have bases.
+const BASED: u8 = 0x80;
+
+/// Calls `each` with the place of every escape.
+fn each_escape(symbols: &[u8], mut each: impl FnMut(usize)) {
+    let mut chunks = symbols.chunks_exact(32);
+    let mut at = 0;
+    let found = |chunk: &[u8], at: usize, each: &mut dyn FnMut(usize)| {
+        chunk.iter().enumerate().filter(|(_, s)| **s == tuples::ESCAPE).for_each(|(i, _)| each(at + i));
+    };
+    for chunk in &mut chunks {
+        if chunk.iter().fold(false, |any, s| any | (*s == tuples::ESCAPE)) {
+            found(chunk, at, &mut each);
+        }
+        at += chunk.len();
+    }
+    found(chunks.remainder(), at, &mut each);
+}
 
 /// Appends a block to `out`. Equal counts give equal bytes, on any machine.
+///
+/// ```
+/// use tensilo_pack::v2::codec::{BlockShape, DecodeScratch, EncodeScratch, Layout, decode, encode};
+///
+/// let shape = BlockShape { pixels: 256, scans: 64 };
+/// let counts: Vec<u16> = (0..shape.counts()).map(|i| u16::from(i % 29 == 0)).collect();
+/// let mut block = Vec::new();
+/// encode(&counts, Layout::flat(shape), shape, &mut EncodeScratch::default(), &mut block)?;
+/// assert!(block.len() < counts.len() / 20);
+///
+/// let mut decoded = vec![0_u16; shape.counts()];
+/// decode(&block, shape, &mut decoded, Layout::flat(shape), &mut DecodeScratch::default())?;
+/// assert_eq!(decoded, counts);
+/// # Ok::<_, tensilo_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// `InvalidArgument` for a shape beyond the limits, or a slice too short for the layout.
@@ -118,12 +166,28 @@ pub fn encode<T: Count>(
     values: &[T],
     layout: Layout,
     shape: BlockShape,
-    _scratch: &mut EncodeScratch,
+    scratch: &mut EncodeScratch,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    encode_at(level(), values, layout, shape, scratch, out)
+}
+
+fn encode_at<T: Count>(
+    level: Level,
+    values: &[T],
+    layout: Layout,
+    shape: BlockShape,
+    scratch: &mut EncodeScratch,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     shape.check()?;
     layout.check(shape, shape.scans, values.len())?;
-    stored::encode(values, layout, shape, out);
+    let before = out.len();
+    encode::encode(values, layout, shape, scratch, level, out);
+    if out.len() - before >= shape.most_bytes::<T>() {
+        out.truncate(before);
+        stored::encode(values, layout, shape, out);
+    }
     Ok(())
 }
 
@@ -152,23 +216,55 @@ pub fn decode_scans<T: Count>(
     scans: Range<usize>,
     out: &mut [T],
     layout: Layout,
-    _scratch: &mut DecodeScratch,
+    scratch: &mut DecodeScratch,
+) -> Result<()> {
+    decode_at(level(), bytes, shape, scans, out, layout, scratch)
+}
+
+fn decode_at<T: Count>(
+    level: Level,
+    bytes: &[u8],
+    shape: BlockShape,
+    scans: Range<usize>,
+    out: &mut [T],
+    layout: Layout,
+    scratch: &mut DecodeScratch,
 ) -> Result<()> {
     shape.check()?;
     if scans.start >= scans.end || scans.end > shape.scans {
         return Err(Error::invalid(format!("scans {scans:?} of a block of {}", shape.scans)));
     }
     layout.check(shape, scans.len(), out.len())?;
-    match bytes.split_first() {
-        Some((&STORED, body)) => stored::decode(body, shape, scans, out, layout),
-        Some((id, _)) => Err(Error::corrupt(format!("no block begins with the byte {id}"))),
-        None => Err(Error::corrupt("a block without bytes")),
+    let body = match bytes.split_first() {
+        Some((&STORED, body)) => return stored::decode(body, shape, scans, out, layout),
+        Some((&MODELLED, body)) => body,
+        Some((id, _)) => return Err(Error::corrupt(format!("no block begins with the byte {id}"))),
+        None => return Err(Error::corrupt("a block without bytes")),
+    };
+    let (symbols, rows) = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level)?;
+    let groups = shape.pixels.div_ceil(placement::GROUP);
+    if layout.columns.is_multiple_of(placement::GROUP) || layout.columns >= shape.pixels {
+        let starts: Vec<usize> = (0..groups).map(|g| layout.at(0, g * placement::GROUP)).collect();
+        expand::expand(&symbols, scans, out, layout.scan_stride, &starts, level);
+        return Ok(());
     }
+    // Rows that are no whole groups: all pixels of a scan one behind the other first.
+    let starts: Vec<usize> = (0..groups).map(|g| g * placement::GROUP).collect();
+    rows.resize((scans.len() * shape.pixels * T::BYTES).div_ceil(4), 0);
+    let flat: &mut [T] = &mut bytemuck::cast_slice_mut(rows)[..scans.len() * shape.pixels];
+    let n = scans.len();
+    expand::expand(&symbols, scans, flat, shape.pixels, &starts, level);
+    for (scan, counts) in flat.chunks_exact(shape.pixels).enumerate().take(n) {
+        for (row, counts) in counts.chunks(layout.columns).enumerate() {
+            out[layout.at(scan, row * layout.columns)..][..counts.len()].copy_from_slice(counts);
+        }
+    }
+    Ok(())
 }
 
 /// Adds to `sums[scan]` the sum of the pixels whose `mask` is not zero.
 ///
-/// `T` is the element that the block was encoded from.
+/// `T` is the element that the block was encoded from. Sums beyond 64 bits wrap around.
 ///
 /// # Errors
 /// As [`decode`]; `InvalidArgument` for slices of other lengths than the shape's.
@@ -183,16 +279,25 @@ pub fn add_masked_sums<T: Count>(
     if mask.len() != shape.pixels || sums.len() != shape.scans {
         return Err(Error::invalid("a mask has one byte a pixel, and there is one sum a scan"));
     }
-    let mut row = vec![T::default(); shape.counts()];
-    decode(bytes, shape, &mut row, Layout::flat(shape), scratch)?;
-    for (sum, row) in sums.iter_mut().zip(row.chunks_exact(shape.pixels)) {
-        *sum +=
-            row.iter().zip(mask).filter(|(_, m)| **m != 0).map(|(v, _)| u64::from(v.widen())).sum::<u64>();
-    }
+    let Some((&MODELLED, body)) = bytes.split_first() else {
+        let mut row = vec![T::default(); shape.pixels];
+        for (scan, sum) in sums.iter_mut().enumerate() {
+            decode_scans(bytes, shape, scan..scan + 1, &mut row, Layout::flat(shape), scratch)?;
+            let chosen = row.iter().zip(mask).filter(|(_, m)| **m != 0);
+            *sum = chosen.fold(*sum, |sum, (v, _)| sum.wrapping_add(u64::from(v.widen())));
+        }
+        return Ok(());
+    };
+    let words: Vec<u64> = mask
+        .chunks(placement::GROUP)
+        .map(|m| m.iter().enumerate().map(|(i, m)| if *m == 0 { 0 } else { 255 << (8 * i) }).sum())
+        .collect();
+    let (symbols, _) = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
+    sums::masked(&symbols, &words, sums, level());
     Ok(())
 }
 
-/// Adds to `sums[pixel]` the sum over all scans.
+/// Adds to `sums[pixel]` the sum over all scans. Sums beyond 64 bits wrap around.
 ///
 /// # Errors
 /// As [`add_masked_sums`].
@@ -206,10 +311,18 @@ pub fn add_pixel_sums<T: Count>(
     if sums.len() != shape.pixels {
         return Err(Error::invalid("there is one sum a pixel"));
     }
-    let mut rows = vec![T::default(); shape.counts()];
-    decode(bytes, shape, &mut rows, Layout::flat(shape), scratch)?;
-    for row in rows.chunks_exact(shape.pixels) {
-        sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += u64::from(v.widen()));
-    }
+    let Some((&MODELLED, body)) = bytes.split_first() else {
+        let mut row = vec![T::default(); shape.pixels];
+        for scan in 0..shape.scans {
+            decode_scans(bytes, shape, scan..scan + 1, &mut row, Layout::flat(shape), scratch)?;
+            sums.iter_mut().zip(&row).for_each(|(sum, v)| *sum = sum.wrapping_add(u64::from(v.widen())));
+        }
+        return Ok(());
+    };
+    let (symbols, _) = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
+    sums::pixels(&symbols, sums, level());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! From bytes to the symbols of a block: header, units, tables, escapes.
+
+use super::bits::{BitReader, NibbleReader};
+use super::level::Level;
+use super::model::{FIXED, SCALE, Slots, fill_slots, fixed, fixed_tuple, read_frequencies};
+use super::placement::{GROUP, Kind, Placement};
+use super::rans::{Decoder, FEW, MANY};
+use super::tuples::{ESCAPE, Tuple};
+use super::{BASED, BlockShape, CONSTANT, COUNTED, MANY_STATES, each_escape};
+use tensilo_core::wire::FieldReader;
+use tensilo_core::{Error, Result};
+
+/// Memory that decoding re-uses.
+#[derive(Debug, Default)]
+pub struct DecodeScratch {
+    kinds: Vec<Kind>,
+    sources: Vec<Source>,
+    tables: Vec<Box<Slots>>,
+    units: Vec<u8>,
+    bases: Vec<u32>,
+    placement: Placement,
+    symbols: Vec<u8>,
+    escapes: Vec<Escape>,
+    escaped: Vec<u32>,
+    words: Vec<u8>,
+    /// Counts on their way to rows that are no whole groups.
+    pub(super) rows: Vec<u32>,
+}
+
+/// Where the symbols of a class come from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Fixed(usize),
+    Counted(usize),
+    Constant(u8),
+}
+
+/// A tuple whose counts are listed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Escape {
+    pub class: usize,
+    /// Symbol of the block, and the first of its counts.
+    pub symbol: usize,
+    pub counts: usize,
+}
+
+/// A block whose symbols are decoded, and whose counts are not yet put together.
+#[derive(Debug)]
+pub(super) struct Symbols<'a> {
+    pub shape: BlockShape,
+    pub kinds: &'a [Kind],
+    /// For each unit, segment by segment.
+    pub bases: &'a [u32],
+    pub placement: &'a Placement,
+    pub symbols: &'a [u8],
+    /// Raw bits; bytes that belong to others may follow.
+    pub raw: &'a [u8],
+    pub escapes: &'a [Escape],
+    pub escaped: &'a [u32],
+}
+
+/// Most classes of a block.
+const MOST_CLASSES: usize = 128;
+
+/// Decodes the symbols of a modelled block, whose first byte is gone. Counts have at most `bits` bits.
+///
+/// # Errors
+/// `Corrupt` for bytes that no such block has.
+pub(super) fn symbols<'a>(
+    body: &'a [u8],
+    shape: BlockShape,
+    bits: u32,
+    scratch: &'a mut DecodeScratch,
+    level: Level,
+) -> Result<(Symbols<'a>, &'a mut Vec<u32>)> {
+    let s = scratch;
+    let mut r = FieldReader::new(body, 1, "block");
+    let flags = r.u8()?;
+    if flags & !(MANY_STATES | 15) != 0 {
+        return Err(Error::corrupt(format!("a block has the flags {flags:#x}")));
+    }
+    let segment = 1_usize << (flags & 15);
+    classes(&mut r, bits, s)?;
+    let (string, escapes) = (varint(&mut r)?, varint(&mut r)?);
+    let groups = shape.pixels.div_ceil(GROUP);
+    let segments = shape.scans.div_ceil(segment);
+    // Neither a class nor a segment is without counts of its own in what encoders write.
+    if s.kinds.len() * segments > shape.counts() + MOST_CLASSES {
+        return Err(Error::corrupt(format!("a block has {} classes in {segments} segments", s.kinds.len())));
+    }
+    let mut string = BitReader::new(r.bytes(string)?);
+    units(&mut string, groups * segments, s)?;
+    let mut tables = 0;
+    for source in &mut s.sources {
+        if let Source::Counted(table) = source {
+            *table = tables;
+            if s.tables.len() == tables {
+                s.tables.push(Box::new([0; SCALE as usize]));
+            }
+            fill_slots(&read_frequencies(&mut string)?, &mut s.tables[tables]);
+            tables += 1;
+        }
+    }
+    string.finish()?;
+    let escapes = r.bytes(escapes)?;
+    s.placement.set(&s.kinds, &s.units, groups, shape.scans, segment);
+    let raw = r.rest();
+    let Some(coded) = raw.get(s.placement.raw_bytes..) else {
+        return Err(Error::corrupt("a block ends within its raw bits"));
+    };
+    let states = if flags & MANY_STATES != 0 { MANY } else { FEW };
+    run(coded, states, s, level)?;
+    list_escapes(escapes, s)?;
+    let symbols = Symbols {
+        shape,
+        kinds: &s.kinds,
+        bases: &s.bases,
+        placement: &s.placement,
+        symbols: &s.symbols,
+        raw,
+        escapes: &s.escapes,
+        escaped: &s.escaped,
+    };
+    Ok((symbols, &mut s.rows))
+}
+
+/// Reads what the classes are.
+fn classes(r: &mut FieldReader<'_>, bits: u32, s: &mut DecodeScratch) -> Result<()> {
+    let n = usize::from(r.u8()?);
+    if n == 0 || n > MOST_CLASSES {
+        return Err(Error::corrupt(format!("a block has {n} classes, not 1 to {MOST_CLASSES}")));
+    }
+    s.kinds.clear();
+    s.sources.clear();
+    for _ in 0..n {
+        let (model, shift) = (r.u8()?, r.u8()?);
+        let tuple = match model & 63 {
+            0 => Tuple::Eight,
+            1 => Tuple::Four,
+            _ => Tuple::Two,
+        };
+        let (tuple, source) = match model {
+            _ if usize::from(model) < FIXED => {
+                (fixed_tuple(usize::from(model)), Source::Fixed(usize::from(model)))
+            }
+            0x80..=0x82 => (tuple, Source::Counted(0)),
+            0xc0..=0xc2 => (tuple, Source::Constant(r.u8()?)),
+            _ => return Err(Error::corrupt(format!("a block has a model {model:#x}"))),
+        };
+        let based = shift & BASED != 0;
+        let shift = u32::from(shift & !BASED);
+        // A shift without a base is refused for want of a use; so are bases of other tuples than pairs.
+        if (shift > 0 && !based) || (based && tuple != Tuple::Two) || shift >= bits {
+            return Err(Error::corrupt(format!("a block of {bits}-bit counts has a class of shift {shift}")));
+        }
+        s.kinds.push(Kind { tuple, shift, based });
+        s.sources.push(source);
+    }
+    const { assert!(COUNTED == 0x80 && CONSTANT == 0xc0) };
+    Ok(())
+}
+
+/// Reads the class and the base of each unit.
+fn units(string: &mut BitReader<'_>, n: usize, s: &mut DecodeScratch) -> Result<()> {
+    s.units.clear();
+    let classes = s.kinds.len() as i64;
+    if classes == 1 {
+        s.units.resize(n, 0);
+    } else {
+        // Each unit takes a bit at least.
+        let mut unit = 0;
+        for _ in 0..n {
+            unit += string.signed()?;
+            if unit < 0 || unit >= classes {
+                return Err(Error::corrupt(format!("a block has no class {unit}")));
+            }
+            s.units.push(unit as u8);
+        }
+    }
+    s.bases.clear();
+    s.bases.resize(n, 0);
+    if s.kinds.iter().all(|k| !k.based) {
+        return Ok(());
+    }
+    let mut before = 0_i64;
+    for (unit, base) in s.units.iter().zip(&mut s.bases) {
+        let kind = s.kinds[usize::from(*unit)];
+        if kind.based {
+            let now = (before >> kind.shift) + string.signed()?;
+            before = now << kind.shift;
+            if now < 0 || before > i64::from(u32::MAX) {
+                return Err(Error::corrupt(format!("a block has a base of {before}")));
+            }
+            *base = before as u32;
+        }
+    }
+    Ok(())
+}
+
+/// Decodes the symbols of all classes.
+fn run(coded: &[u8], states: usize, s: &mut DecodeScratch, level: Level) -> Result<()> {
+    s.symbols.resize(s.placement.symbols(), 0);
+    if s.sources.iter().all(|source| matches!(source, Source::Constant(_))) {
+        if !coded.is_empty() {
+            return Err(Error::corrupt("a block of constants goes on behind them"));
+        }
+        for (class, source) in s.sources.iter().enumerate() {
+            if let Source::Constant(symbol) = source {
+                s.symbols[s.placement.starts[class]..s.placement.starts[class + 1]].fill(*symbol);
+            }
+        }
+        return Ok(());
+    }
+    let mut decoder = Decoder::new(coded, states, &mut s.words, level)?;
+    for (class, source) in s.sources.iter().enumerate() {
+        let out = &mut s.symbols[s.placement.starts[class]..s.placement.starts[class + 1]];
+        match source {
+            Source::Fixed(index) => decoder.run(&fixed(*index).slots, out)?,
+            Source::Counted(table) => decoder.run(&s.tables[*table], out)?,
+            Source::Constant(symbol) => out.fill(*symbol),
+        }
+    }
+    decoder.finish()
+}
+
+/// Finds the escapes among the symbols and reads their counts.
+fn list_escapes(bytes: &[u8], s: &mut DecodeScratch) -> Result<()> {
+    s.escapes.clear();
+    s.escaped.clear();
+    let mut numbers = NibbleReader::new(bytes);
+    for (class, kind) in s.kinds.iter().enumerate() {
+        let (start, end) = (s.placement.starts[class], s.placement.starts[class + 1]);
+        if matches!(s.sources[class], Source::Constant(ESCAPE)) {
+            return Err(Error::corrupt("a class of a block has nothing but escapes"));
+        }
+        let listed = s.escapes.len();
+        each_escape(&s.symbols[start..end], |at| {
+            s.escapes.push(Escape { class, symbol: start + at, counts: 0 });
+        });
+        for escape in &mut s.escapes[listed..] {
+            escape.counts = s.escaped.len();
+            if kind.tuple == Tuple::Eight {
+                (0..2).try_for_each(|_| read_four(&mut numbers, &mut s.escaped))?;
+                continue;
+            }
+            for _ in 0..kind.tuple.counts() {
+                s.escaped.push(numbers.number()?);
+            }
+        }
+    }
+    numbers.finish()
+}
+
+/// Reads half of an escaped tuple of eight.
+fn read_four(numbers: &mut NibbleReader<'_>, to: &mut Vec<u32>) -> Result<()> {
+    let symbol = numbers.byte()?;
+    for i in 0..4 {
+        to.push(match symbol {
+            ESCAPE => numbers.number()?,
+            _ => (Tuple::Four.alphabet().tuples[usize::from(symbol)] >> (8 * i)) as u32 & 255,
+        });
+    }
+    Ok(())
+}
+
+/// A length of at most four bytes of seven bits.
+fn varint(r: &mut FieldReader<'_>) -> Result<usize> {
+    let mut n = 0;
+    for i in 0..4 {
+        let byte = r.u8()?;
+        n |= usize::from(byte & 127) << (7 * i);
+        if byte < 128 {
+            return Ok(n);
+        }
+    }
+    Err(Error::corrupt("a length in a block has more than four bytes"))
+}

@@ -1,0 +1,252 @@
+//! Range coding of symbols (rANS) in many interleaved states.
+//!
+//! Symbol `i` of a run belongs to state `i % states`. States are 32 bits, never below [`LOW`] between symbols; what
+//! grows too large gives up its low 16 bits, which a decoder takes back as soon as a state falls below [`LOW`]. The
+//! encoder works from the last symbol to the first, so that the decoder reads forwards: first all states, then words.
+
+use super::level::Level;
+use super::model::{SCALE, SCALE_BITS, Slots, Step};
+use super::wide;
+use tensilo_core::{Error, Result};
+
+/// States of a large block.
+pub(super) const MANY: usize = 32;
+/// States of a small one, where those of [`MANY`] would cost too many bytes.
+pub(super) const FEW: usize = 4;
+/// States before the first symbol that was encoded, and lower bound of all others.
+pub(super) const LOW: u32 = 1 << 16;
+
+/// Encodes runs of symbols, the last run first.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    states: Vec<u32>,
+    /// In the order they are made: the reverse of the decoder's.
+    words: Vec<u16>,
+}
+
+impl Encoder {
+    pub fn begin(&mut self, states: usize) {
+        self.states.clear();
+        self.states.resize(states, LOW);
+        self.words.clear();
+    }
+
+    /// Encodes one run, from its end.
+    pub fn run(&mut self, symbols: &[u8], steps: &[Step; 256]) {
+        let before = self.words.len();
+        self.words.resize(before + symbols.len(), 0);
+        let n = match self.states.len() {
+            MANY => run::<MANY>(symbols, steps, &mut self.states, &mut self.words[before..]),
+            _ => run::<FEW>(symbols, steps, &mut self.states, &mut self.words[before..]),
+        };
+        self.words.truncate(before + n);
+    }
+
+    /// Appends states and words.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        out.extend(self.states.iter().flat_map(|s| s.to_le_bytes()));
+        out.extend(self.words.iter().rev().flat_map(|w| w.to_le_bytes()));
+    }
+}
+
+/// Encodes a run with `N` states; returns the number of words, which lie at the front of `words`.
+fn run<const N: usize>(symbols: &[u8], steps: &[Step; 256], states: &mut [u32], words: &mut [u16]) -> usize {
+    let states: &mut [u32; N] = states.try_into().expect("as many states as asked for");
+    let mut n = 0;
+    let whole = symbols.len() / N * N;
+    for (symbol, state) in symbols[whole..].iter().zip(states.iter_mut()).rev() {
+        *state = step(*state, &steps[usize::from(*symbol)], words, &mut n);
+    }
+    for symbols in symbols[..whole].rchunks_exact(N) {
+        for lane in (0..N).rev() {
+            states[lane] = step(states[lane], &steps[usize::from(symbols[lane])], words, &mut n);
+        }
+    }
+    n
+}
+
+/// Puts one symbol into a state.
+#[inline(always)]
+fn step(state: u32, step: &Step, words: &mut [u16], n: &mut usize) -> u32 {
+    // Written in any case: cheaper than a branch that nobody can predict. There is a place for each symbol.
+    words[*n] = state as u16;
+    let full = state >= step.limit;
+    *n += usize::from(full);
+    let state = if full { state >> 16 } else { state };
+    let quotient = ((u128::from(state) * u128::from(step.inverse)) >> 64) as u32;
+    state.wrapping_add(step.bias).wrapping_add(quotient.wrapping_mul(step.rest))
+}
+
+/// Decodes runs of symbols, in order.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    states: [u32; MANY],
+    n: usize,
+    /// Words, with [`SLACK`] bytes behind them.
+    words: &'a [u8],
+    at: usize,
+    level: Level,
+}
+
+/// Bytes behind the words that kernels may read.
+pub(super) const SLACK: usize = 2 * MANY;
+
+impl<'a> Decoder<'a> {
+    /// Begins with `n` states, [`MANY`] or [`FEW`]; `padded` keeps a copy of the words.
+    ///
+    /// # Errors
+    /// `Corrupt` where the states are missing, or one is too low.
+    pub fn new(bytes: &[u8], n: usize, padded: &'a mut Vec<u8>, level: Level) -> Result<Self> {
+        let Some((head, words)) = bytes.split_at_checked(4 * n).filter(|(_, words)| words.len() % 2 == 0)
+        else {
+            return Err(Error::corrupt("a block ends within its symbols"));
+        };
+        let mut states = [LOW; MANY];
+        for (state, bytes) in states.iter_mut().zip(head.chunks_exact(4)) {
+            *state = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+            if *state < LOW {
+                return Err(Error::corrupt("a state of a block's symbols is too low"));
+            }
+        }
+        padded.clear();
+        padded.extend_from_slice(words);
+        padded.resize(words.len() + SLACK, 0);
+        Ok(Self { states, n, words: padded, at: 0, level })
+    }
+
+    /// Decodes one run.
+    ///
+    /// # Errors
+    /// `Corrupt` where the words end too early.
+    pub fn run(&mut self, slots: &Slots, out: &mut [u8]) -> Result<()> {
+        let done = match self.n {
+            MANY => {
+                let done = wide::rounds(self.level, &mut self.states, slots, self.words, &mut self.at, out);
+                run_safely::<MANY>(&mut self.states, slots, self.words, &mut self.at, &mut out[done..])
+            }
+            _ => run_safely::<FEW>(&mut self.states, slots, self.words, &mut self.at, out),
+        };
+        match done {
+            true => Ok(()),
+            false => Err(Error::corrupt("the symbols of a block end too early")),
+        }
+    }
+
+    /// Refuses words that are left over and states that are not back where encoding began.
+    pub fn finish(self) -> Result<()> {
+        let back = self.states[..self.n].iter().all(|s| *s == LOW);
+        if self.at + SLACK != self.words.len() || !back {
+            return Err(Error::corrupt("the symbols of a block don't end where they should"));
+        }
+        Ok(())
+    }
+}
+
+/// Decodes a run with the first `N` states, one after the other; false where words are missing.
+pub(super) fn run_safely<const N: usize>(
+    states: &mut [u32; MANY],
+    slots: &Slots,
+    words: &[u8],
+    at: &mut usize,
+    out: &mut [u8],
+) -> bool {
+    for symbols in out.chunks_mut(N) {
+        // The words of a round all lie before the slack's end, as soon as the first does before its beginning.
+        let Some(next) = words.get(*at..).and_then(|w| w.first_chunk::<SLACK>()) else { return false };
+        let mut used = 0;
+        for (symbol, state) in symbols.iter_mut().zip(states.iter_mut()) {
+            let slot = slots[(*state % SCALE) as usize];
+            *symbol = slot as u8;
+            let x = (slot >> 20) * (*state >> SCALE_BITS) + (slot >> 8 & 0xfff);
+            let low = x < LOW;
+            let word = u32::from(u16::from_le_bytes([next[used % SLACK], next[(used + 1) % SLACK]]));
+            *state = if low { x << 16 | word } else { x };
+            used += 2 * usize::from(low);
+        }
+        *at += used;
+    }
+    *at + SLACK <= words.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v2::codec::level::levels;
+    use crate::v2::codec::model::{counted, fill_slots, steps};
+
+    /// Runs of symbols by several models.
+    fn runs() -> Vec<Vec<u8>> {
+        let mut x = 7_u64;
+        let mut next = move || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 33) as u32
+        };
+        let lengths = [5000, 0, 1, 33, 31, 1024, 3000];
+        let runs = lengths.iter().enumerate().map(|(kind, n)| {
+            let symbol = |r: u32| match kind % 3 {
+                0 => (r % 256) as u8,
+                1 => (r.trailing_zeros() * 9) as u8,
+                _ => u8::from(r.is_multiple_of(3000)),
+            };
+            (0..*n).map(|_| symbol(next())).collect()
+        });
+        runs.collect()
+    }
+
+    #[test]
+    fn every_level_decodes_what_was_encoded_and_only_that() {
+        let runs = runs();
+        let models: Vec<_> = runs
+            .iter()
+            .map(|run: &Vec<u8>| {
+                let mut histogram = [0; 256];
+                histogram[3] = 1;
+                histogram[4] = 1;
+                run.iter().for_each(|s| histogram[usize::from(*s)] += 1);
+                counted(&histogram)
+            })
+            .collect();
+        for n in [MANY, FEW] {
+            let mut encoder = Encoder::default();
+            encoder.begin(n);
+            for (run, model) in runs.iter().zip(&models).rev() {
+                encoder.run(run, &steps(model));
+            }
+            let mut bytes = Vec::new();
+            encoder.finish(&mut bytes);
+            let decode = |bytes: &[u8], level| {
+                let mut padded = Vec::new();
+                let mut decoder = Decoder::new(bytes, n, &mut padded, level)?;
+                let mut all = Vec::new();
+                for (run, model) in runs.iter().zip(&models) {
+                    let mut slots = [0; SCALE as usize];
+                    fill_slots(model, &mut slots);
+                    let mut out = vec![0; run.len()];
+                    decoder.run(&slots, &mut out)?;
+                    all.push(out);
+                }
+                decoder.finish()?;
+                Ok::<_, Error>(all)
+            };
+            for level in levels() {
+                assert_eq!(decode(&bytes, level).unwrap(), runs, "{level:?}");
+                for len in 0..bytes.len() {
+                    assert!(
+                        decode(&bytes[..len], level).is_err(),
+                        "{len} of {} bytes, {level:?}",
+                        bytes.len()
+                    );
+                }
+            }
+            // Damaged words: every level agrees on what they are.
+            for at in (4 * n..bytes.len()).step_by(61) {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 0x41;
+                let expected = decode(&damaged, Level::Safe).ok();
+                for level in levels() {
+                    assert_eq!(decode(&damaged, level).ok(), expected, "byte {at}, {level:?}");
+                }
+            }
+        }
+    }
+}
