@@ -17,6 +17,8 @@ pub struct ContiguousWriter<'w, 'f> {
     address: Option<Address>,
     size: u64,
     written: u64,
+    /// Does the dataset end where writing ends?
+    growing: bool,
 }
 
 impl<'w, 'f> ContiguousWriter<'w, 'f> {
@@ -24,7 +26,19 @@ impl<'w, 'f> ContiguousWriter<'w, 'f> {
         described.check_fixed()?;
         let size = described.elements * described.element_size();
         let address = if size == 0 { None } else { Some(writer.out.allocate(size)?) };
-        Ok(Self { writer, described: Some(described), address, size, written: 0 })
+        Ok(Self { writer, described: Some(described), address, size, written: 0, growing: false })
+    }
+
+    /// As long as what is written. Nothing else is placed in the file meanwhile, as the writer is borrowed.
+    pub(crate) fn growing(writer: &'w mut FileWriter<'f>, described: Described) -> Result<Self> {
+        described.check_fixed()?;
+        if described.dataspace.dims() != [0] {
+            return Err(
+                Error::invalid("a dataset of unknown length has shape [0]").in_object(described.shown())
+            );
+        }
+        let address = Some(writer.out.allocate(0)?);
+        Ok(Self { writer, described: Some(described), address, size: 0, written: 0, growing: true })
     }
 
     /// Absolute position in the file of the first element, user block included; `None` without elements.
@@ -42,6 +56,10 @@ impl<'w, 'f> ContiguousWriter<'w, 'f> {
     /// # Errors
     /// `InvalidArgument` when they are more than the shape has, errors of the disk and of the monitor.
     pub fn write(&mut self, data: &[u8]) -> Result<()> {
+        if self.growing {
+            self.writer.out.extend(data.len() as u64)?;
+            self.size += data.len() as u64;
+        }
         let Some(address) = self.address.filter(|_| data.len() as u64 <= self.size - self.written) else {
             if data.is_empty() {
                 return Ok(());
@@ -67,9 +85,20 @@ impl<'w, 'f> ContiguousWriter<'w, 'f> {
     /// # Errors
     /// `InvalidArgument` when elements are missing.
     pub fn finish(mut self) -> Result<Written> {
-        let Some(described) = self.described.take() else {
+        let Some(mut described) = self.described.take() else {
             return Err(Error::invalid("the dataset was finished already"));
         };
+        if self.growing {
+            let count = self.size / described.element_size();
+            described.elements = count;
+            described.dataspace = super::value::simple(&[count]);
+            self.address = self.address.filter(|_| self.size > 0);
+            if count * described.element_size() != self.size {
+                self.writer.out.give_up();
+                return Err(Error::invalid(format!("{} bytes are no whole number of elements", self.size))
+                    .in_object(described.shown()));
+            }
+        }
         if self.written != self.size {
             self.writer.out.give_up();
             return Err(Error::invalid(format!("{} of {} bytes were written", self.written, self.size))

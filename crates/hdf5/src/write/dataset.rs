@@ -407,6 +407,19 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         ContiguousWriter::new(writer, d)
     }
 
+    /// As [`contiguous_writer`](Self::contiguous_writer) for a dataset of shape `[0]`, which becomes as long as what
+    /// is written.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and `InvalidArgument` for another shape.
+    pub fn growing_writer(self) -> Result<ContiguousWriter<'w, 'f>> {
+        let (writer, d) = self.describe()?;
+        if d.chunk.is_some() || d.compact {
+            return Err(Error::invalid("the dataset is not contiguous").in_object(d.shown()));
+        }
+        ContiguousWriter::growing(writer, d)
+    }
+
     /// Takes the elements of a chunked dataset chunk by chunk, in any order.
     ///
     /// # Errors

@@ -63,6 +63,17 @@ impl<'f> Out<'f> {
         }
     }
 
+    /// Makes what was given out last longer.
+    pub(crate) fn extend(&mut self, len: u64) -> Result<()> {
+        match self.next.checked_add(len).filter(|e| *e <= i64::MAX as u64 - self.base) {
+            Some(end) => {
+                self.next = end;
+                Ok(())
+            }
+            None => Err(Error::invalid(format!("{len} more bytes pass the largest possible file"))),
+        }
+    }
+
     /// Absolute position of an address.
     pub(crate) fn absolute(&self, address: Address) -> u64 {
         self.base + address.0

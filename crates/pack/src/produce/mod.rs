@@ -8,7 +8,7 @@ mod kernel;
 #[doc(hidden)]
 pub mod parts;
 mod passes;
-mod publish;
+pub(crate) mod publish;
 mod shards;
 
 use crate::leftovers;
@@ -27,7 +27,7 @@ use kernel::Kernel;
 use passes::Pass;
 use publish::Found;
 use shards::Shards;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tensilo_core::io::{Disk, DiskFile, Fingerprint, Staged, SystemDisk};
@@ -88,7 +88,7 @@ pub fn produce(
     plan.backend.require()?;
     let stage = "packing";
     monitor.poll(&Progress { stage, ..Progress::default() })?;
-    let cleared = make_room(plan, options)?;
+    let cleared = make_room(&plan.destination, options.clear_leftovers, &*options.disk)?;
     let (members, prepared) = authenticate(inspection, plan, options, monitor)?;
     let authenticated = Instant::now();
     let account = Budget::new(Limits::default().with_bytes(u64::MAX));
@@ -126,17 +126,16 @@ pub fn produce(
 }
 
 /// The folder exists, destination and receipt do not.
-fn make_room(plan: &Plan, options: &ProduceOptions) -> Result<Vec<PathBuf>> {
-    let disk = &*options.disk;
-    prepare::create_folders(leftovers::folder_of(&plan.destination), disk)?;
+pub(crate) fn make_room(destination: &Path, clear: bool, disk: &dyn Disk) -> Result<Vec<PathBuf>> {
+    prepare::create_folders(leftovers::folder_of(destination), disk)?;
     let mut cleared = Vec::new();
-    if options.clear_leftovers {
-        cleared = leftovers::clear(&leftovers::find(&plan.destination, disk)?, disk)?;
+    if clear {
+        cleared = leftovers::clear(&leftovers::find(destination, disk)?, disk)?;
     }
-    for path in [&plan.destination, &receipt_path(&plan.destination)] {
+    for path in [destination, &*receipt_path(destination)] {
         if exists(disk, path)? {
             let e = Error::already_exists("the destination exists and is not overwritten").in_file(path);
-            let orphan = leftovers::find(&plan.destination, disk)?.orphan_receipts.contains(path);
+            let orphan = leftovers::find(destination, disk)?.orphan_receipts.iter().any(|p| p == path);
             return Err(match orphan {
                 true => e.hint("it is the receipt of a run that died; clear leftovers to remove it"),
                 false => e,

@@ -210,7 +210,7 @@ pub(crate) fn check_bounds(plan: &Plan, pack: u64, receipt: u64) -> Result<()> {
 }
 
 /// ISO 8601, whole seconds: `2026-01-02T03:04:05Z`.
-fn utc_now() -> String {
+pub(crate) fn utc_now() -> String {
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     utc(seconds)
 }

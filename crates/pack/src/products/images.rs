@@ -95,7 +95,7 @@ pub struct Images {
 
 impl Choice {
     /// Every name is known, and every named band has its ring.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         for name in &self.only {
             let mut all = DETECTOR_IMAGES.iter().chain(&SCAN_IMAGES).chain(&BAND_IMAGES);
             if !all.any(|n| n == name) {
@@ -112,15 +112,15 @@ impl Choice {
         Ok(())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|n| n == name)
     }
 
-    fn any(&self, names: &[&str]) -> bool {
+    pub(crate) fn any(&self, names: &[&str]) -> bool {
         names.iter().any(|n| self.has(n))
     }
 
-    fn ring(&self, k: usize) -> Option<(f64, f64)> {
+    pub(crate) fn ring(&self, k: usize) -> Option<(f64, f64)> {
         self.rings[k].filter(|_| self.has(BAND_IMAGES[k]))
     }
 

@@ -147,7 +147,7 @@ fn sampling(value: f64) -> Option<f64> {
 }
 
 /// The only value of a numeric dataset, and its units.
-fn number(file: &File, path: &str) -> Result<Option<(f64, Option<String>)>> {
+pub(crate) fn number(file: &File, path: &str) -> Result<Option<(f64, Option<String>)>> {
     let Some(dataset) = member::find(file, path)? else { return Ok(None) };
     if dataset.elements() != 1 {
         return Ok(None);
@@ -162,7 +162,7 @@ fn number(file: &File, path: &str) -> Result<Option<(f64, Option<String>)>> {
     Ok(values.first().map(|v| (*v, units)))
 }
 
-fn attribute(file: &File, path: &str, name: &str) -> Result<Option<Attribute>> {
+pub(crate) fn attribute(file: &File, path: &str, name: &str) -> Result<Option<Attribute>> {
     let object = match file.object(path) {
         Ok(object) => object,
         // A link to a file that is not there, say.

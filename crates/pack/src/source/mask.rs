@@ -24,13 +24,18 @@ pub(crate) struct Mask {
 /// # Errors
 /// `InvalidArgument` when its shape is another, its codes do not fit 32 bits, or it excludes every pixel.
 pub(crate) fn read(file: &File, geometry: &Geometry) -> Result<Mask> {
+    Ok(read_codes(file, geometry)?.0)
+}
+
+/// As [`read`], with the codes of every pixel where there is a mask.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_codes(file: &File, geometry: &Geometry) -> Result<(Mask, Option<Vec<u32>>)> {
     let pixels = geometry.pixels();
     let Some(dataset) = member::find(file, PIXEL_MASK)? else {
-        return Ok(Mask {
-            excluded: Vec::new(),
-            sha256: identity::implicit_mask_sha256(pixels),
-            origin: MaskOrigin::Implicit,
-        });
+        let sha256 = identity::implicit_mask_sha256(pixels);
+        return Ok((Mask { excluded: Vec::new(), sha256, origin: MaskOrigin::Implicit }, None));
     };
     let [rows, columns] = [geometry.detector_rows(), geometry.detector_columns()];
     if dataset.shape() != [u64::from(rows), u64::from(columns)] {
@@ -45,5 +50,6 @@ pub(crate) fn read(file: &File, geometry: &Geometry) -> Result<Mask> {
     if excluded.len() as u64 == pixels {
         return Err(Error::invalid("pixel_mask excludes the complete detector").in_object(PIXEL_MASK));
     }
-    Ok(Mask { excluded, sha256: Sha256Sum::of_u32(&codes), origin: MaskOrigin::Source })
+    let sha256 = Sha256Sum::of_u32(&codes);
+    Ok((Mask { excluded, sha256, origin: MaskOrigin::Source }, Some(codes)))
 }

@@ -45,7 +45,7 @@ pub(crate) fn stack(file: &File, path: &Path) -> Result<Stack> {
 }
 
 /// `/entry/data/data`, then `/data`, else the first dataset of rank 3 by name, depth first.
-fn find_stack(file: &File) -> Result<Dataset> {
+pub(crate) fn find_stack(file: &File) -> Result<Dataset> {
     for path in ["/entry/data/data", "/data"] {
         if let Some(dataset) = find(file, path)? {
             return Ok(dataset);

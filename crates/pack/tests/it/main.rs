@@ -8,5 +8,6 @@ mod producing;
 mod products;
 mod publishing;
 mod reading;
+mod v2;
 mod verifying;
 mod writer;

@@ -1,6 +1,6 @@
 //! `tensilo pack info`: what a pack holds, from its first 64 KiB and its receipt.
 
-use super::object;
+use super::{format2, is_2, object};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
@@ -20,6 +20,9 @@ pub struct InfoArguments {
 
 /// Describes.
 pub fn run(a: &InfoArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.pack) {
+        return format2::info(a, out);
+    }
     let pack = Pack::open(&a.pack)?;
     let (receipt, differences) = receipt(&a.pack, &pack)?;
     let view = view(&pack, receipt, &differences);

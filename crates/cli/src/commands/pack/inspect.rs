@@ -1,6 +1,6 @@
 //! `tensilo pack inspect`: which files, what shape, which identity.
 
-use super::{SourceArguments, note_leftovers, object};
+use super::{SourceArguments, format2, note_leftovers, object};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
@@ -27,14 +27,29 @@ pub struct InspectArguments {
 
 /// Inspects.
 pub fn run(a: &InspectArguments, out: &mut Output) -> Outcome {
-    let i = inspect(&a.source.source, &a.source.options(a.destination.clone()), &out.monitor())?;
-    if a.clear_leftovers {
-        for path in leftovers::clear(&i.leftovers, &SystemDisk)? {
-            out.note(format_args!("removed {}", human::name(&path.display().to_string())));
-        }
-    } else {
-        note_leftovers(&i.leftovers, out);
+    a.source.by_format(out, |out| run_1(a, out), |out| run_2(a, out))
+}
+
+fn run_2(a: &InspectArguments, out: &mut Output) -> Outcome {
+    let i = format2::inspected(&a.source, a.destination.as_deref(), out)?;
+    handle_leftovers(a, &i.leftovers, out)?;
+    format2::inspect(&i, out)
+}
+
+fn handle_leftovers(a: &InspectArguments, left: &leftovers::Leftovers, out: &Output) -> tensilo::Result<()> {
+    if !a.clear_leftovers {
+        note_leftovers(left, out);
+        return Ok(());
     }
+    for path in leftovers::clear(left, &SystemDisk)? {
+        out.note(format_args!("removed {}", human::name(&path.display().to_string())));
+    }
+    Ok(())
+}
+
+fn run_1(a: &InspectArguments, out: &mut Output) -> Outcome {
+    let i = inspect(&a.source.source, &a.source.options(a.destination.clone()), &out.monitor())?;
+    handle_leftovers(a, &i.leftovers, out)?;
     if out.is_json() {
         out.json("tensilo.pack.inspect/1", &object(i.to_json())?)?;
         return Ok(Answer::Yes);

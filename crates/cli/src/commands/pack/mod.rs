@@ -1,5 +1,6 @@
 //! `tensilo pack`: a detector family becomes an exact, bit-packed cache with a receipt.
 
+mod format2;
 mod info;
 mod inspect;
 mod plan;
@@ -10,14 +11,15 @@ mod unpack;
 mod verify;
 
 use super::bytes;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, Stop};
 use crate::output::{Output, human};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tensilo::core::threads::Threads;
 use tensilo::pack::leftovers::Leftovers;
 use tensilo::pack::plan::{PlanOptions, default_memory};
 use tensilo::pack::source::inspect::InspectOptions;
+use tensilo::pack::v2;
 use tensilo::pack::{Backend, Profile};
 use tensilo::{Error, Result};
 
@@ -67,7 +69,8 @@ pub fn run(a: &PackArguments, out: &mut Output) -> Outcome {
 /// The source, the same for all commands that take one.
 #[derive(Debug, Args)]
 pub struct SourceArguments {
-    /// A *_master.h5, a data file, or a folder with one dataset.
+    /// A *_master.h5, a data file, or a folder with one dataset; for format 2 also any HDF5 or .npy file of counts, or a pack
+    /// of format 1.
     pub source: PathBuf,
 
     /// Which dataset, where the folder has several.
@@ -81,6 +84,37 @@ pub struct SourceArguments {
     /// Threads to use; 0 means all cores.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub threads: usize,
+
+    /// Format of the pack. 1: uint16 families, read by other programs too. 2: any counts, any shape, smaller. auto: 1
+    /// where it takes the source, else 2.
+    #[arg(long, value_enum, default_value_t = Format::One)]
+    pub format: Format,
+
+    /// Path of the dataset in an HDF5 file, for format 2.
+    #[arg(long, value_name = "PATH")]
+    pub object: Option<String>,
+
+    /// Shape of the scan, such as 512,512, for format 2; what the source says if not given.
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    pub scan_shape: Option<Vec<u64>>,
+
+    /// How many of the last axes are the detector's, for format 2.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub detector_axes: usize,
+}
+
+/// Which format a pack has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Format 1.
+    #[value(name = "1")]
+    One,
+    /// Format 2.
+    #[value(name = "2")]
+    Two,
+    /// Format 1 where it takes the source, else format 2.
+    #[value(name = "auto")]
+    Auto,
 }
 
 impl SourceArguments {
@@ -91,6 +125,56 @@ impl SourceArguments {
             destination,
             threads: Threads::new(self.threads),
             ..InspectOptions::default()
+        }
+    }
+
+    fn options_2(&self, destination: Option<PathBuf>) -> v2::source::inspect::InspectOptions {
+        v2::source::inspect::InspectOptions {
+            dataset: self.dataset.clone(),
+            object: self.object.clone(),
+            scan_shape: self.scan_shape.clone(),
+            detector_axes: self.detector_axes,
+            destination,
+            threads: Threads::new(self.threads),
+            ..v2::source::inspect::InspectOptions::default()
+        }
+    }
+
+    /// Does what format 1 does, or what format 2 does; says why where it chooses.
+    fn by_format(
+        &self,
+        out: &mut Output,
+        one: impl FnOnce(&mut Output) -> Outcome,
+        two: impl FnOnce(&mut Output) -> Outcome,
+    ) -> Outcome {
+        let for_2 = self.object.is_some() || self.scan_shape.is_some() || self.detector_axes != 2;
+        match self.format {
+            Format::Two => return two(out),
+            Format::One if for_2 => {
+                let e = "--object, --scan-shape and --detector-axes are for format 2";
+                return Err(Error::invalid(e).hint("--format 2").into());
+            }
+            Format::Auto if for_2 => {
+                out.note("format 2: the source is described by hand");
+                return two(out);
+            }
+            Format::One | Format::Auto => {}
+        }
+        match one(out) {
+            Err(Stop::Error(e)) => {
+                let e = v2::hint_format_2(e, &self.source, &self.options_2(None));
+                if self.format == Format::Auto && e.hint_text() == Some("--format 2") {
+                    out.note(format_args!("format 2, as format 1 refuses: {}", e.message()));
+                    return two(out);
+                }
+                Err(e.into())
+            }
+            other => {
+                if self.format == Format::Auto {
+                    out.note("format 1: it takes the source, and other programs read it");
+                }
+                other
+            }
         }
     }
 }
@@ -125,6 +209,11 @@ impl BudgetArguments {
             threads: Threads::new(threads),
         })
     }
+}
+
+/// Is the file a pack of format 2?
+fn is_2(path: &std::path::Path) -> bool {
+    v2::is_format_2(path).unwrap_or(false)
 }
 
 /// Names what dead runs left.

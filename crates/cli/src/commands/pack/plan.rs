@@ -1,6 +1,6 @@
 //! `tensilo pack plan`: what a pack will take.
 
-use super::{BudgetArguments, SourceArguments, note_leftovers, object};
+use super::{BudgetArguments, SourceArguments, format2, note_leftovers, object};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
@@ -26,6 +26,10 @@ pub struct PlanArguments {
 
 /// Plans.
 pub fn run(a: &PlanArguments, out: &mut Output) -> Outcome {
+    a.source.by_format(out, |out| run_1(a, out), |out| format2::plan(a, out))
+}
+
+fn run_1(a: &PlanArguments, out: &mut Output) -> Outcome {
     let options = a.budget.options(a.source.threads)?;
     options.backend.require()?;
     let i = inspect(&a.source.source, &a.source.options(Some(a.destination.clone())), &out.monitor())?;

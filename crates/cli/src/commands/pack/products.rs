@@ -1,6 +1,7 @@
 //! `tensilo pack products`: all exact products of a pack in one pass, as .npy files and pictures.
 
 use super::read::{pair, ring};
+use super::{format2, is_2};
 use crate::exit::{Answer, Outcome};
 use crate::output::picture::{Picture, Scale};
 use crate::output::{Output, human};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use tensilo::convert::npy::NpyWriter;
 use tensilo::core::io::{Disk, SystemDisk};
 use tensilo::core::threads::Threads;
-use tensilo::pack::products::{Choice, Images};
+use tensilo::pack::products::{Choice, Counts};
 use tensilo::pack::read::{Pack, ReadOptions};
 use tensilo::{Error, Result};
 
@@ -71,6 +72,9 @@ const BINNED: &str = "binned";
 
 /// Makes and writes them.
 pub fn run(a: &ProductsArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.pack) {
+        return format2::products(a, out);
+    }
     let bin_named = a.only.iter().any(|n| n == BINNED);
     if bin_named && a.bin.is_none() {
         return Err(Error::invalid("binned needs --bin N").into());
@@ -123,10 +127,10 @@ pub fn run(a: &ProductsArguments, out: &mut Output) -> Outcome {
         picture.save(path, a.force)?;
     }
     drop(monitor);
-    report(out, made.as_ref(), &written, &pictures)
+    report(out, made.map(|m| (m.center, m.counts)), &written, &pictures)
 }
 
-fn entry(path: &Path, name: &str, dtype: &str, shape: &[u64]) -> Value {
+pub(super) fn entry(path: &Path, name: &str, dtype: &str, shape: &[u64]) -> Value {
     json!({ "file": path.display().to_string(), "name": name, "dtype": dtype, "shape": shape })
 }
 
@@ -153,23 +157,23 @@ fn binned(
     Ok((npy, shape))
 }
 
-fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
     if !force && path.symlink_metadata().is_ok() {
         return Err(Error::already_exists("the file exists").in_file(path).hint("--force replaces it"));
     }
     Ok(())
 }
 
-fn report(
+pub(super) fn report(
     out: &mut Output,
-    made: Option<&Images>,
+    made: Option<([f64; 2], Option<Counts>)>,
     written: &[Value],
     pictures: &[(PathBuf, Picture)],
 ) -> Outcome {
-    let counts = made.and_then(|m| m.counts);
+    let counts = made.and_then(|(_, counts)| counts);
     if out.is_json() {
         let mut body = Map::new();
-        body.insert("center".into(), json!(made.map(|m| m.center)));
+        body.insert("center".into(), json!(made.map(|(center, _)| center)));
         if let Some(c) = counts {
             body.insert("totalCounts".into(), c.total.into());
             body.insert("meanCountsPerPattern".into(), json!(c.mean_per_pattern));

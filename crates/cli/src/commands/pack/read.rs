@@ -1,5 +1,6 @@
 //! `tensilo pack read`: a frame, the diffraction sum or a virtual detector, as an array or a picture.
 
+use super::{format2, is_2};
 use crate::exit::{Answer, Outcome};
 use crate::output::Output;
 use crate::output::picture::{Picture, Scale};
@@ -15,7 +16,7 @@ use tensilo::pack::read::{Pack, ReadOptions};
 
 /// Arguments of `pack read`.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").required(true).args(["frame", "diffraction", "disk"])))]
+#[command(group(ArgGroup::new("what").required(true).args(["frame", "scan", "diffraction", "disk"])))]
 pub struct ReadArguments {
     /// The pack.
     pub pack: PathBuf,
@@ -24,8 +25,12 @@ pub struct ReadArguments {
     #[arg(long, value_name = "ROW,COLUMN", value_parser = pair::<u32>)]
     pub frame: Option<(u32, u32)>,
 
+    /// One diffraction frame of a scan with any number of axes, for packs of format 2.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub scan: Option<Vec<u64>>,
+
     /// Restore the excluded pixels of the frame.
-    #[arg(long, requires = "frame")]
+    #[arg(long, conflicts_with_all = ["diffraction", "disk"])]
     pub raw: bool,
 
     /// The sum of all frames.
@@ -74,6 +79,12 @@ pub(super) fn ring(text: &str) -> Result<(f64, f64), String> {
 
 /// Reads.
 pub fn run(a: &ReadArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.pack) {
+        return format2::read(a, out);
+    }
+    if a.scan.is_some() {
+        return Err(Error::invalid("--scan is for packs of format 2").hint("--frame ROW,COLUMN").into());
+    }
     let options = ReadOptions { threads: Threads::new(a.threads), ..ReadOptions::default() };
     let pack = Pack::open_with(&a.pack, options)?;
     let [scan_rows, scan_columns, rows, columns] = pack.shape();

@@ -1,5 +1,6 @@
 //! `tensilo pack unpack`: the exact counts again, as .npy or as HDF5 of the source's layout.
 
+use super::{format2, is_2};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
@@ -9,6 +10,7 @@ use tensilo::Error;
 use tensilo::convert::npy::NpyWriter;
 use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
+use tensilo::pack::Sha256Sum;
 use tensilo::pack::read::{Pack, ReadOptions, Values};
 
 /// Arguments of `pack unpack`.
@@ -36,6 +38,9 @@ pub struct UnpackArguments {
 
 /// Unpacks.
 pub fn run(a: &UnpackArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.pack) {
+        return format2::unpack(a, out);
+    }
     let options = ReadOptions { threads: Threads::new(a.threads), ..ReadOptions::default() };
     let pack = Pack::open_with(&a.pack, options)?;
     let values = if a.masked { Values::Masked } else { Values::Raw };
@@ -61,18 +66,29 @@ pub fn run(a: &UnpackArguments, out: &mut Output) -> Outcome {
         }
     };
     drop(monitor);
+    report(a, out, exported.frames, &exported.sha256, exported.proven)
+}
+
+/// What was written.
+pub(super) fn report(
+    a: &UnpackArguments,
+    out: &mut Output,
+    frames: u64,
+    sha256: &Sha256Sum,
+    proven: bool,
+) -> Outcome {
     if out.is_json() {
         let mut body = serde_json::Map::new();
         body.insert("output".into(), a.output.display().to_string().into());
-        body.insert("frames".into(), exported.frames.into());
-        body.insert("logicalSHA256".into(), exported.sha256.to_string().into());
-        body.insert("proven".into(), exported.proven.into());
+        body.insert("frames".into(), frames.into());
+        body.insert("logicalSHA256".into(), sha256.to_string().into());
+        body.insert("proven".into(), proven.into());
         out.json("tensilo.pack.unpack/1", &body)?;
         return Ok(Answer::Yes);
     }
     out.line(format_args!("file        {}", human::name(&a.output.display().to_string())))?;
-    out.line(format_args!("frames      {}", exported.frames))?;
-    let proof = if exported.proven { "as the pack states" } else { "the pack states none" };
-    out.line(format_args!("counts      {} ({proof})", exported.sha256))?;
+    out.line(format_args!("frames      {frames}"))?;
+    let proof = if proven { "as the pack states" } else { "the pack states none" };
+    out.line(format_args!("counts      {sha256} ({proof})"))?;
     Ok(Answer::Yes)
 }

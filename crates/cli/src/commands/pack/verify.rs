@@ -1,10 +1,11 @@
 //! `tensilo pack verify`: the proof, by decoding everything.
 
-use super::object;
+use super::{format2, is_2, object};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
 use std::path::PathBuf;
+use tensilo::Error;
 use tensilo::core::threads::Threads;
 use tensilo::pack::verify::{VerifyOptions, verify};
 
@@ -30,6 +31,14 @@ pub struct VerifyArguments {
     #[arg(long, value_name = "NAME", requires = "source")]
     pub dataset: Option<String>,
 
+    /// Only this shard of a pack of format 2; the others are not read.
+    #[arg(long, value_name = "N", conflicts_with = "deep")]
+    pub shard: Option<u64>,
+
+    /// Decode everything and compare the hash of the counts with the source's; a pack of format 1 always is.
+    #[arg(long)]
+    pub deep: bool,
+
     /// Threads to use; 0 means all cores.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub threads: usize,
@@ -37,6 +46,12 @@ pub struct VerifyArguments {
 
 /// Verifies.
 pub fn run(a: &VerifyArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.pack) {
+        return format2::verify(a, out);
+    }
+    if a.shard.is_some() {
+        return Err(Error::unsupported("one shard of a pack of format 1").in_file(&a.pack).into());
+    }
     let options = VerifyOptions {
         receipt: !a.no_receipt,
         receipt_path: a.receipt.clone(),

@@ -1,0 +1,145 @@
+//! What HDF5 files say about a stack: which dataset it is, and the shape of its scan.
+
+use super::stack::Piece;
+use crate::source::{family, member};
+use crate::v2::counts::CountType;
+use std::path::Path;
+use tensilo_core::threads::Threads;
+use tensilo_core::{Error, Limits, Result};
+use tensilo_hdf5::format::message::MessageKind;
+use tensilo_hdf5::read::{Dataset, File, OpenOptions};
+
+/// How files of a source are opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub limits: Limits,
+    pub threads: Threads,
+    /// Bytes of decoded chunks that are kept for the next read.
+    pub chunk_cache: usize,
+}
+
+impl Opening {
+    pub fn open(&self, path: &Path) -> Result<File> {
+        let options = OpenOptions {
+            limits: self.limits.clone(),
+            threads: self.threads,
+            chunk_cache: self.chunk_cache,
+            ..OpenOptions::default()
+        };
+        File::open_with(path, options)
+    }
+}
+
+/// A stack in an HDF5 file.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub dataset: Dataset,
+    pub counts: CountType,
+    /// Scan axes, of which there may be none for a single frame.
+    pub scan: Vec<u64>,
+    pub detector: Vec<u64>,
+    /// Frames that a layer of chunks holds: what has to be decoded together. 1 without chunks.
+    pub period: u64,
+    /// Bytes of one decoded chunk; 0 without chunks.
+    pub chunk_bytes: u64,
+    /// Bytes of the decoded chunks of a layer.
+    pub layer_bytes: u64,
+}
+
+impl Found {
+    pub fn frames(&self) -> u64 {
+        self.scan.iter().product()
+    }
+
+    pub fn piece(self) -> Piece {
+        let scan_axes = self.scan.len();
+        Piece::Hdf5 { dataset: self.dataset, scan_axes }
+    }
+}
+
+/// Finds the stack of a file: the object of this name, or what a detector's file holds.
+///
+/// # Errors
+/// `NotFound` without a stack, `Unsupported` for what is no stack of integer counts, `InvalidArgument` for too few axes.
+pub(crate) fn find(
+    opening: &Opening,
+    path: &Path,
+    object: Option<&str>,
+    detector_axes: usize,
+) -> Result<Found> {
+    let file = opening.open(path)?;
+    let dataset = match object {
+        Some(object) => file.dataset(object)?,
+        None => member::find_stack(&file)
+            .map_err(|e| e.in_file(path).hint("name the dataset that holds the counts with --object"))?,
+    };
+    let name = String::from_utf8_lossy(dataset.path()).into_owned();
+    describe(&file, dataset, detector_axes).map_err(|e| e.in_object(name).in_file(path))
+}
+
+fn describe(file: &File, dataset: Dataset, detector_axes: usize) -> Result<Found> {
+    let elsewhere = dataset.file().path() != file.path()
+        || dataset.header().find(MessageKind::ExternalFiles).is_some()
+        || matches!(dataset.layout(), tensilo_hdf5::format::message::data_layout::DataLayout::Virtual { .. });
+    if elsewhere {
+        return Err(Error::unsupported("the counts are in another file, which would not be identified")
+            .hint("pack that file"));
+    }
+    let counts = CountType::of_datatype(dataset.datatype())?;
+    let shape = dataset.shape().to_vec();
+    let Some(scan_axes) = shape.len().checked_sub(detector_axes) else {
+        return Err(Error::invalid(format!("shape {shape:?}, but a detector of {detector_axes} axes")));
+    };
+    if shape.contains(&0) {
+        return Err(Error::invalid(format!("shape {shape:?} holds no counts")));
+    }
+    let (scan, detector) = (shape[..scan_axes].to_vec(), shape[scan_axes..].to_vec());
+    let (mut period, mut chunk_bytes, mut layer_bytes) = (1, 0, 0);
+    if let Some(chunk) = dataset.chunk_shape() {
+        let split = chunk.iter().zip(&shape).take(scan_axes).position(|(c, _)| *c > 1);
+        if let Some(axis) = split {
+            let inner = scan[axis + 1..].iter().try_fold(1_u64, |n, d| n.checked_mul(*d));
+            period = inner.and_then(|n| n.checked_mul(chunk[axis].min(scan[axis]))).unwrap_or(u64::MAX);
+        }
+        let width = counts.bytes() as u64;
+        chunk_bytes = chunk.iter().try_fold(width, |n, c| n.checked_mul(*c)).unwrap_or(u64::MAX);
+        let within = chunk.iter().zip(&shape).skip(split.map_or(scan_axes, |axis| axis + 1));
+        let chunks: u64 = within.map(|(c, d)| d.div_ceil(*c)).product();
+        layer_bytes = chunk_bytes.saturating_mul(chunks);
+    }
+    Ok(Found { dataset, counts, scan, detector, period, chunk_bytes, layer_bytes })
+}
+
+/// The shape of a scan of so many frames whose stack says `own`: a stated `scan_shape` of any rank that fits, the stack's
+/// own axes where it has several, a square, or one axis.
+///
+/// # Errors
+/// `InvalidArgument` when what the detector counted contradicts the frames.
+pub(crate) fn scan_shape(file: &File, frames: u64, own: &[u64]) -> Result<Vec<u64>> {
+    for path in ["/entry/data/data", "/entry/data"] {
+        let Some(attribute) = family::attribute(file, path, "scan_shape")? else { continue };
+        let shape = attribute.read::<u64>().unwrap_or_default();
+        if !shape.is_empty() && shape.iter().try_fold(1_u64, |n, d| n.checked_mul(*d)) == Some(frames) {
+            return Ok(shape);
+        }
+    }
+    if own.len() > 1 {
+        return Ok(own.to_vec());
+    }
+    let specific = "/entry/instrument/detector/detectorSpecific";
+    let [triggers, images] =
+        ["ntrigger", "nimages"].map(|n| family::number(file, &format!("{specific}/{n}")));
+    let (triggers, images) = (triggers?.map(|(n, _)| n), images?.map(|(n, _)| n));
+    if let Some(counted) = triggers.or(images) {
+        // Some detectors take several images per trigger.
+        let product = triggers.zip(images).map(|(t, i)| t * i);
+        if counted != frames as f64 && product != Some(frames as f64) {
+            return Err(Error::invalid(format!(
+                "{frames} frames, but the detector counted {counted}, and no scan_shape fits"
+            ))
+            .hint("state the shape of the scan with --scan-shape"));
+        }
+    }
+    let side = frames.isqrt();
+    Ok(if side * side == frames { vec![side, side] } else { vec![frames] })
+}
