@@ -24,7 +24,11 @@ pub fn to_format_1(
     monitor: &dyn Monitor,
 ) -> Result<Produced> {
     let l = pack.layout();
-    let refuse = |what: String| Err(pack.in_file(Error::unsupported(format!("{what}; format 1 takes uint16 counts of a scan and a detector of two axes each"))));
+    let refuse = |what: String| {
+        Err(pack.in_file(Error::unsupported(format!(
+            "{what}; format 1 takes uint16 counts of a scan and a detector of two axes each"
+        ))))
+    };
     if l.counts().name() != "uint16" {
         return refuse(format!("the counts are {}", l.counts()));
     }

@@ -97,21 +97,21 @@ impl fmt::Display for CountType {
 /// An unsigned type that blocks hold: `u8`, `u16` or `u32`.
 pub trait Sample: Count {
     /// The zigzag code of the signed value with these bits.
-    fn to_zigzag(self) -> Self;
+    fn zigzag(self) -> Self;
     /// The bits of the signed value that this is the zigzag code of.
-    fn from_zigzag(self) -> Self;
+    fn unzigzag(self) -> Self;
 }
 
 macro_rules! samples {
     ($($unsigned:ty, $signed:ty;)*) => {$(
         impl Sample for $unsigned {
             #[inline(always)]
-            fn to_zigzag(self) -> Self {
+            fn zigzag(self) -> Self {
                 ((self << 1) as $signed ^ (self as $signed >> (<$signed>::BITS - 1))) as Self
             }
 
             #[inline(always)]
-            fn from_zigzag(self) -> Self {
+            fn unzigzag(self) -> Self {
                 (self >> 1) ^ (0 as Self).wrapping_sub(self & 1)
             }
         }
@@ -153,16 +153,16 @@ mod tests {
     fn zigzag_is_exact_for_every_value_of_8_and_16_bits_and_the_ends_of_32() {
         for v in i8::MIN..=i8::MAX {
             let code = if v >= 0 { 2 * i16::from(v) } else { -2 * i16::from(v) - 1 };
-            assert_eq!(i16::from((v as u8).to_zigzag()), code);
-            assert_eq!((v as u8).to_zigzag().from_zigzag() as i8, v);
+            assert_eq!(i16::from((v as u8).zigzag()), code);
+            assert_eq!((v as u8).zigzag().unzigzag() as i8, v);
         }
         for v in i16::MIN..=i16::MAX {
             let code = if v >= 0 { 2 * i32::from(v) } else { -2 * i32::from(v) - 1 };
-            assert_eq!(i32::from((v as u16).to_zigzag()), code);
-            assert_eq!((v as u16).to_zigzag().from_zigzag() as i16, v);
+            assert_eq!(i32::from((v as u16).zigzag()), code);
+            assert_eq!((v as u16).zigzag().unzigzag() as i16, v);
         }
         for v in [i32::MIN, -2, -1, 0, 1, i32::MAX] {
-            assert_eq!((v as u32).to_zigzag().from_zigzag() as i32, v);
+            assert_eq!((v as u32).zigzag().unzigzag() as i32, v);
         }
     }
 }

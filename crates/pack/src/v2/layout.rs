@@ -97,7 +97,7 @@ impl Layout {
             ));
         };
         let block_pixels = u64::from(block.rows) * u64::from(block.columns);
-        let block_counts = block_pixels.checked_mul(block.scans.into()).unwrap_or(u64::MAX);
+        let block_counts = block_pixels.saturating_mul(block.scans.into());
         let most = [codec::MOST_PIXELS as u64, codec::MOST_COUNTS as u64];
         if block_counts == 0 || block_pixels > most[0] || block_counts > most[1] {
             return fail(format!(

@@ -256,12 +256,14 @@ impl VirtualDetector {
     }
 }
 
+/// A rectangle that matters: its number, where it is, and its part of every mask that has pixels in it.
+type Touched = (u64, Rect, Vec<Option<Vec<u8>>>);
+
 /// One pass over the blocks.
 struct Pass<'a, T> {
     pack: &'a Pack,
     request: &'a Request,
-    /// Rectangles that matter, each with its part of every mask that has pixels in it.
-    rects: Vec<(u64, Rect, Vec<Option<Vec<u8>>>)>,
+    rects: Vec<Touched>,
     /// Sum and maximum of the pixels of each of them.
     pixels: Vec<Mutex<[Vec<u64>; 2]>>,
     /// Total, row moment, column moment, then one sum for each mask, of the scans of each tile.

@@ -20,6 +20,7 @@ use crate::receipt_path;
 use crate::sha_pair::Sha256Stream;
 use crate::verify::Finding;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tensilo_core::io::{ByteSource, FileSource};
@@ -237,7 +238,7 @@ enum Unit {
 /// Checks shards, and the frame and the whole file where asked; returns the hash of the file.
 fn check_bytes(
     pack: &Pack,
-    shards: std::ops::Range<u64>,
+    shards: Range<u64>,
     frame: bool,
     file: bool,
     monitor: &dyn Monitor,
@@ -263,7 +264,7 @@ fn check_bytes(
         || vec![0; STEP as usize],
         |buffer, i, done| {
             let result = match units[i] {
-                Unit::File => hash(pack, &[0..pack.file_bytes()], buffer, done).map(|sum| {
+                Unit::File => hash(pack, 0..pack.file_bytes(), 0..0, buffer, done).map(|sum| {
                     *output.lock().unwrap_or_else(PoisonError::into_inner) = Some(sum);
                     None
                 }),
@@ -292,9 +293,16 @@ fn check_bytes(
 
 type Done = tensilo_core::threads::Done;
 
-fn hash(pack: &Pack, ranges: &[std::ops::Range<u64>], buffer: &mut [u8], done: &Done) -> Result<Sha256Sum> {
+/// Hashes one range of the file, then another.
+fn hash(
+    pack: &Pack,
+    first: Range<u64>,
+    then: Range<u64>,
+    buffer: &mut [u8],
+    done: &Done,
+) -> Result<Sha256Sum> {
     let mut sha = Sha256Stream::new();
-    for range in ranges {
+    for range in [first, then] {
         let mut at = range.start;
         while at < range.end {
             let n = (range.end - at).min(buffer.len() as u64) as usize;
@@ -310,7 +318,7 @@ fn hash(pack: &Pack, ranges: &[std::ops::Range<u64>], buffer: &mut [u8], done: &
 fn check_frame(pack: &Pack, buffer: &mut [u8], done: &Done) -> Result<Option<String>> {
     let (p, end) = (pack.preamble(), pack.file_bytes());
     let payload_end = p.payload.offset + p.payload.bytes;
-    let sum = hash(pack, &[PREAMBLE..p.payload.offset, payload_end..end], buffer, done)?;
+    let sum = hash(pack, PREAMBLE..p.payload.offset, payload_end..end, buffer, done)?;
     Ok((sum != p.frame_sha256).then(|| {
         format!("what is around the payload has SHA-256 {sum}, the preamble states {}", p.frame_sha256)
     }))
@@ -320,7 +328,7 @@ fn check_frame(pack: &Pack, buffer: &mut [u8], done: &Done) -> Result<Option<Str
 fn check_shard(pack: &Pack, ordinal: u64, buffer: &mut [u8], done: &Done) -> Result<Option<String>> {
     let record = &pack.index().shards[ordinal as usize];
     let start = pack.preamble().payload.offset + record.offset;
-    let sum = hash(pack, &[start..start + record.bytes()], buffer, done)?;
+    let sum = hash(pack, start..start + record.bytes(), 0..0, buffer, done)?;
     if sum != record.sha256 {
         return Ok(Some(format!("shard {ordinal} has SHA-256 {sum}, the index states {}", record.sha256)));
     }

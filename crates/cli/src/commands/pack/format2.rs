@@ -60,7 +60,12 @@ pub(super) fn inspected(a: &SourceArguments, destination: Option<&Path>, out: &O
     inspect_2(&a.source, &a.options_2(destination.map(Path::to_path_buf)), &out.monitor())
 }
 
-fn planned(i: &Inspection, destination: &Path, budget: &super::BudgetArguments, threads: usize) -> Result<Plan> {
+fn planned(
+    i: &Inspection,
+    destination: &Path,
+    budget: &super::BudgetArguments,
+    threads: usize,
+) -> Result<Plan> {
     let options = PlanOptions {
         memory: budget.memory.unwrap_or_else(tensilo::pack::plan::default_memory),
         available_disk: budget.available_disk,
@@ -254,7 +259,9 @@ fn frame(a: &read::ReadArguments, pack: &Pack, at: &[u64]) -> Outcome {
     let (l, shape) = (pack.layout(), pack.shape());
     if at.len() != l.scan_shape().len() {
         let e = format!("{at:?} names no frame of a scan of {:?}", l.scan_shape());
-        return Err(Error::invalid(e).hint("name a frame with one number for each axis of the scan: --scan 3,4").into());
+        return Err(Error::invalid(e)
+            .hint("name a frame with one number for each axis of the scan: --scan 3,4")
+            .into());
     }
     let one = |at: &u64| Axis::Regular { start: *at, stride: 1, count: 1, block: 1 };
     let axes = at.iter().map(one).chain(l.detector_shape().iter().map(|n| Axis::all(*n))).collect();
@@ -271,7 +278,11 @@ fn frame(a: &read::ReadArguments, pack: &Pack, at: &[u64]) -> Outcome {
             let mut wide = [0; 8];
             wide[..width].copy_from_slice(b);
             let value = u64::from_ne_bytes(wide);
-            if signed { ((value << (64 - 8 * width)) as i64 >> (64 - 8 * width)) as f64 } else { value as f64 }
+            if signed {
+                ((value << (64 - 8 * width)) as i64 >> (64 - 8 * width)) as f64
+            } else {
+                value as f64
+            }
         })
         .collect();
     save(a, l.counts().descr(), l.detector_shape(), &bytes, &numbers)

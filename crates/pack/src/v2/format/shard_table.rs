@@ -118,7 +118,8 @@ impl ShardTable {
             return Err(r.corrupt(format!("blocks take {next} bytes, the index states {blocks_bytes}")));
         }
         let references = (0..excluded).map(|_| r.u32()).collect::<Result<Vec<_>>>()?;
-        let most = u32::MAX.checked_shr(32_u32.saturating_sub(8 * layout.counts().bytes() as u32));
+        let most =
+            u32::MAX.checked_shr(32_u32.saturating_sub((layout.counts().bytes() as u32).saturating_mul(8)));
         if references.iter().any(|v| Some(*v) > most) {
             return Err(r.corrupt("the reference of an excluded pixel does not fit the counts"));
         }

@@ -155,7 +155,7 @@ impl<'a, T: Sample> Packing<'a, T> {
     /// The count as blocks hold it.
     #[inline(always)]
     fn mapped(&self, value: T) -> T {
-        if self.layout.counts().is_signed() { value.to_zigzag() } else { value }
+        if self.layout.counts().is_signed() { value.zigzag() } else { value }
     }
 
     /// What the excluded pixels are in the first frame of the window.

@@ -119,7 +119,7 @@ impl Pack {
             for scan in 0..scans.len() {
                 for row in 0..rect.height() {
                     let at = scan * place.scan_stride + row * place.row_stride;
-                    out[at..at + rect.width()].iter_mut().for_each(|v| *v = v.from_zigzag());
+                    out[at..at + rect.width()].iter_mut().for_each(|v| *v = v.unzigzag());
                 }
             }
         }

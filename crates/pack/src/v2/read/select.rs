@@ -269,10 +269,8 @@ impl Pack {
         match axes {
             [] => return Ok(regular(0, 1)),
             [one] => return Ok(one.clone()),
-            [lead @ .., last] if lead.iter().zip(shape).all(|(a, n)| *a == Axis::all(*n)) => {
-                if *last == Axis::all(shape[axes.len() - 1]) {
-                    return Ok(Axis::all(shape.iter().product()));
-                }
+            _ if axes.iter().zip(shape).all(|(a, n)| *a == Axis::all(*n)) => {
+                return Ok(Axis::all(shape.iter().product()));
             }
             _ => {}
         }
