@@ -1,12 +1,13 @@
 //! Tiles of uint8 values, 64 pixels at a time: the hot loops of packing and unpacking.
 //!
 //! A strip is 32 scans of up to 64 neighbouring pixels, as rows. Packing transposes it eight by eight, so that one
-//! 64-bit word holds eight consecutive scans of one pixel, and squeezes the eight bytes to `w` bits each with three
-//! rounds of masks and shifts; four such words make a tile. Unpacking is the reverse. No value-dependent branch.
-//! [`format::tile`](crate::format::tile) states the same rule plainly; tests compare the two.
+//! 64-bit word holds eight consecutive scans of one pixel, and squeezes the eight bytes to `w` bits each; four such words
+//! make a tile. Unpacking is the reverse. No value-dependent branch. [`format::tile`](crate::format::tile) states the
+//! same rule plainly; tests compare the two.
 //!
-//! Everything works on eight words side by side, one of each eight pixels, in plain arrays. The same code is compiled
-//! twice: for any processor, and for AVX2, where the arrays become vectors; which of the two runs is asked at run time.
+//! For any processor everything works on eight words side by side, one of each eight pixels, in plain arrays, and squeezes
+//! with three rounds of masks and shifts; with AVX2 and BMI2, registers are riffled and `pext` squeezes. Which of the two
+//! runs is asked at run time.
 
 #![expect(unsafe_code, reason = "calling functions compiled for AVX2, after asking for it")]
 
@@ -162,6 +163,68 @@ fn narrow_any(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, [u16; S
     (rows, bits)
 }
 
+/// Narrows a frame, adds the low bits of each value to its pixel's `bits`, and returns the bits that any value has.
+/// Values above 255 lose their upper bits: look at what is returned.
+#[inline]
+pub(crate) fn narrow_frame(raw: &[u16], narrow: &mut [u8], bits: &mut [u8]) -> u16 {
+    #[cfg(target_arch = "x86_64")]
+    if avx2() {
+        // SAFETY: AVX2 was just detected.
+        return unsafe { x86::narrow_frame(raw, narrow, bits) };
+    }
+    narrow_frame_any(raw, narrow, bits)
+}
+
+#[inline(always)]
+fn narrow_frame_any(raw: &[u16], narrow: &mut [u8], bits: &mut [u8]) -> u16 {
+    let mut all = [0; STRIP];
+    let (lines, rest) = raw.as_chunks::<STRIP>();
+    let (to_lines, to_rest) = narrow.as_chunks_mut::<STRIP>();
+    let (bit_lines, bit_rest) = bits.as_chunks_mut::<STRIP>();
+    for ((values, to), bits) in lines.iter().zip(to_lines).zip(bit_lines) {
+        for i in 0..STRIP {
+            let low = values[i] as u8;
+            to[i] = low;
+            bits[i] |= low;
+            all[i] |= values[i];
+        }
+    }
+    let mut any = all.iter().fold(0, |any, v| any | v);
+    for ((v, to), bits) in rest.iter().zip(to_rest).zip(bit_rest) {
+        *to = *v as u8;
+        *bits |= *to;
+        any |= *v;
+    }
+    any
+}
+
+/// A strip of frames of `pixels` working values each; `n` is at most 64, and what is behind it counts as 0.
+#[inline]
+pub(crate) fn rows(frames: &[u8], pixels: usize, at: usize, n: usize) -> Rows {
+    let mut rows = [[0; STRIP]; TILE];
+    for (row, frame) in rows.iter_mut().zip(frames.chunks_exact(pixels)) {
+        match <&[u8; STRIP]>::try_from(&frame[at..at + n]) {
+            Ok(line) => *row = *line,
+            Err(_) => row[..n].copy_from_slice(&frame[at..at + n]),
+        }
+    }
+    rows
+}
+
+/// Asks for the line at `at` of `bytes`, if there is one, to be in the cache soon.
+#[inline(always)]
+pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = bytes.get(at) {
+        // SAFETY: a hint about the address of a byte that exists; nothing is read by the program.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+                std::ptr::from_ref(byte).cast(),
+            )
+        };
+    }
+}
+
 /// Copies a strip's rows to where they belong in frames of `pixels` values each.
 #[inline]
 pub(crate) fn place(rows: &Rows, pixels: usize, at: usize, n: usize, frames: &mut [u8]) {
@@ -296,9 +359,14 @@ fn avx2() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! The same functions, compiled for AVX2. All of it is safe code but for the right to run it.
+    //! The same for AVX2 and BMI2: bytes are transposed by riffling registers, and `pext` squeezes a word at once. All of
+    //! it is safe code but for the right to run it.
 
-    use super::{Rows, STRIP, narrow_any, pack_any, unpack_any};
+    use super::{Rows, SLACK, STRIP, TILE, load, narrow_any, narrow_frame_any};
+    use std::arch::x86_64::*;
+
+    /// Eight scans of a pixel in a word; the words of pixel `p` are at [`place`] of each of the four groups of scans.
+    type Words = [[u64; STRIP]; TILE / 8];
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     pub(super) fn narrow(raw: &[u16], pixels: usize, at: usize, n: usize) -> (Rows, [u16; STRIP]) {
@@ -306,13 +374,80 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
+    pub(super) fn narrow_frame(raw: &[u16], narrow: &mut [u8], bits: &mut [u8]) -> u16 {
+        narrow_frame_any(raw, narrow, bits)
+    }
+
+    /// The low `w` bits of each byte.
+    const fn low(w: usize) -> u64 {
+        0x0101_0101_0101_0101 * ((1 << w) - 1)
+    }
+
+    const LOW: [u64; 9] = [low(0), low(1), low(2), low(3), low(4), low(5), low(6), low(7), !0];
+
+    /// Where the riffled registers leave pixel `p`: half, register, half register, odd or even.
+    #[inline(always)]
+    fn place(p: usize) -> usize {
+        p / 32 * 32 + p % 16 / 2 * 4 + p % 32 / 16 * 2 + p % 2
+    }
+
+    /// Deals two halves of eight registers together, byte by byte, within each half register. Of the seven bits that say
+    /// where a byte is (register, byte), the highest becomes the lowest: three riffles transpose 8 rows of 16 bytes to 16
+    /// words of 8, and four more undo that.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn riffle(r: [__m256i; 8]) -> [__m256i; 8] {
+        let mut out = r;
+        for i in 0..4 {
+            out[2 * i] = _mm256_unpacklo_epi8(r[i], r[i + 4]);
+            out[2 * i + 1] = _mm256_unpackhi_epi8(r[i], r[i + 4]);
+        }
+        out
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
     pub(super) fn pack(rows: &Rows, widths: &[u8], out: &mut [u8]) -> usize {
-        pack_any(rows, widths, out)
+        let mut words: Words = [[0; STRIP]; TILE / 8];
+        for (group, words) in rows.as_chunks::<8>().0.iter().zip(&mut words) {
+            for (half, words) in words.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                let mut r = [_mm256_setzero_si256(); 8];
+                for (to, row) in r.iter_mut().zip(group) {
+                    *to = bytemuck::cast(row.as_chunks::<32>().0[half]);
+                }
+                *words = bytemuck::cast(riffle(riffle(riffle(r))));
+            }
+        }
+        let mut to = 0;
+        for (p, w) in widths.iter().take(STRIP).enumerate() {
+            let w = usize::from(*w).min(8);
+            let tile = &mut out[to..to + 4 * w + SLACK];
+            for (g, words) in words.iter().enumerate() {
+                tile[g * w..g * w + 8].copy_from_slice(&_pext_u64(words[place(p)], LOW[w]).to_le_bytes());
+            }
+            to += 4 * w;
+        }
+        to
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     pub(super) fn unpack(packed: &[u8], starts: &[usize], widths: &[u8]) -> Rows {
-        unpack_any(packed, starts, widths)
+        let mut words: Words = [[0; STRIP]; TILE / 8];
+        for (p, (start, w)) in starts.iter().zip(widths).take(STRIP).enumerate() {
+            let w = usize::from(*w).min(8);
+            for (g, words) in words.iter_mut().enumerate() {
+                words[place(p)] = _pdep_u64(load(packed, *start + g * w), LOW[w]);
+            }
+        }
+        let mut rows = [[0; STRIP]; TILE];
+        for (group, words) in rows.as_chunks_mut::<8>().0.iter_mut().zip(&words) {
+            for (half, words) in words.as_chunks::<32>().0.iter().enumerate() {
+                let r = riffle(riffle(riffle(riffle(bytemuck::cast(*words)))));
+                for (row, register) in group.iter_mut().zip(r) {
+                    row.as_chunks_mut::<32>().0[half] = bytemuck::cast(register);
+                }
+            }
+        }
+        rows
     }
 }
 
@@ -362,12 +497,34 @@ mod tests {
                 for s in 0..TILE {
                     assert_eq!(back[s][..n], rows[s][..n]);
                 }
+                assert_eq!(super::rows(&working(&raw), pixels, at, n)[..], rows[..]);
                 // The code for any processor does the same.
                 assert_eq!(narrow_any(&raw, pixels, at, n), (rows, bits));
                 let mut again = vec![0xaa; 32 * n + 8];
                 assert_eq!(pack_any(&rows, &widths, &mut again), written);
                 assert_eq!(again[..written], out[..written]);
                 assert_eq!(unpack_any(&expected_bytes, &starts[..n], &widths), back);
+            }
+        }
+    }
+
+    fn working(raw: &[u16]) -> Vec<u8> {
+        raw.iter().map(|v| *v as u8).collect()
+    }
+
+    #[test]
+    fn frames_narrow_to_their_low_bytes_and_all_bits_are_seen() {
+        for pixels in [1, 63, 64, 65, 200] {
+            for frame in noise(3 * pixels, 9, pixels as u64).chunks(pixels) {
+                let before: Vec<u8> = working(&noise(pixels, 8, 1));
+                for narrow_frame in [super::narrow_frame, narrow_frame_any] {
+                    let (mut narrow, mut bits) = (vec![0xaa; pixels], before.clone());
+                    let any = narrow_frame(frame, &mut narrow, &mut bits);
+                    assert_eq!(any, frame.iter().fold(0, |a, v| a | v));
+                    assert_eq!(narrow, working(frame));
+                    let both: Vec<u8> = before.iter().zip(&narrow).map(|(a, b)| a | b).collect();
+                    assert_eq!(bits, both);
+                }
             }
         }
     }

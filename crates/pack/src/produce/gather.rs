@@ -9,6 +9,11 @@ use crate::geometry::Cut;
 use crate::strip::{self, PAD};
 use tensilo_core::Result;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Pixels between two looks ahead in every tile: about what two lines hold.
+const AHEAD: usize = 16;
+
 /// One packed tile.
 #[derive(Debug, Default)]
 pub(crate) struct StagedTile {
@@ -105,7 +110,14 @@ pub(crate) fn gather_piece(
 fn copy_tiles<const MOST: usize>(pieces: &[&[u8]], widths: &[u8], bytes_per_bit: usize, out: &mut [u8]) {
     let mut cursors = vec![0_usize; pieces.len()];
     let mut to = 0;
-    for of_pixel in widths.chunks_exact(pieces.len()) {
+    for (p, of_pixel) in widths.chunks_exact(pieces.len()).enumerate() {
+        if p % AHEAD == 0 {
+            // More streams than a processor follows by itself.
+            for (cursor, piece) in cursors.iter().zip(pieces) {
+                strip::prefetch(piece, *cursor + 2 * LINE);
+                strip::prefetch(piece, *cursor + 3 * LINE);
+            }
+        }
         for ((w, cursor), piece) in of_pixel.iter().zip(&mut cursors).zip(pieces) {
             out[to..to + MOST].copy_from_slice(&piece[*cursor..*cursor + MOST]);
             let n = usize::from(*w) * bytes_per_bit;

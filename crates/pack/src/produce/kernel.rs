@@ -72,6 +72,60 @@ impl Kernel<'_> {
         Ok(())
     }
 
+    /// Decodes the frames of a tile and makes their working values and widths, each frame while it is in the cache.
+    ///
+    /// # Errors
+    /// Those of the first frame that fails; `Unsupported` for the first pixel, and its first scan, that the profile
+    /// cannot hold.
+    pub fn decode_and_narrow(
+        &self,
+        reader: &mut super::decode::Reader,
+        item: usize,
+        buffers: &mut TileBuffers,
+        widths: &mut [u8],
+    ) -> Result<()> {
+        let TileBuffers { raw, working } = buffers;
+        if self.profile != Profile::ExactUint8BitPacked {
+            self.decode(reader, item, raw)?;
+            return self.process(item, raw, Some(working), widths, None);
+        }
+        let mut narrowing = Narrowing::new(self, widths);
+        let first = (item * self.tile()) as u64;
+        let frames = raw.chunks_exact_mut(self.pixels).zip(working.chunks_exact_mut(self.pixels));
+        for (frame, (values, narrow)) in (first..).zip(frames) {
+            self.frames.decode(reader, frame, values)?;
+            narrowing.frame(values, narrow);
+        }
+        narrowing.finish().map_err(|()| self.first_failure(item, raw))
+    }
+
+    /// As [`Self::decode_and_narrow`], of frames that are decoded already and of the uint8 profile.
+    ///
+    /// # Errors
+    /// `Unsupported` for the first pixel, and its first scan, that the profile cannot hold.
+    pub fn narrow(&self, item: usize, raw: &[u16], working: &mut [u8], widths: &mut [u8]) -> Result<()> {
+        let mut narrowing = Narrowing::new(self, widths);
+        for (values, narrow) in raw.chunks_exact(self.pixels).zip(working.chunks_exact_mut(self.pixels)) {
+            narrowing.frame(values, narrow);
+        }
+        narrowing.finish().map_err(|()| self.first_failure(item, raw))
+    }
+
+    /// Packs a tile of working values of the uint8 profile and hands the pieces to a sink.
+    pub fn pack(&self, working: &[u8], widths: &[u8], sink: Sink<'_>) {
+        let mut scratch = [0; 8 * STRIP * 32 + 8];
+        for piece in 0..self.pieces() {
+            let mut packed = 0;
+            let end = self.pixels.min((piece + 1) * self.piece());
+            for at in (piece * self.piece()..end).step_by(STRIP) {
+                let n = STRIP.min(end - at);
+                let rows = strip::rows(working, self.pixels, at, n);
+                packed += strip::pack(&rows, &widths[at..at + n], &mut scratch[packed..]);
+            }
+            sink(piece, &scratch[..packed]);
+        }
+    }
+
     /// Checks a decoded tile; fills the working values where wanted, the widths, and hands packed pieces to a sink.
     ///
     /// # Errors
@@ -97,7 +151,27 @@ impl Kernel<'_> {
         &self,
         item: usize,
         raw: &[u16],
-        mut working: Option<&mut [u8]>,
+        working: Option<&mut [u8]>,
+        widths: &mut [u8],
+        sink: Option<Sink<'_>>,
+    ) -> Result<()> {
+        match (working, sink) {
+            (Some(working), sink) => {
+                self.narrow(item, raw, working, widths)?;
+                if let Some(sink) = sink {
+                    self.pack(working, widths, sink);
+                }
+                Ok(())
+            }
+            (None, sink) => self.pack_again(item, raw, widths, sink),
+        }
+    }
+
+    /// Widths and packed pieces without room for working values.
+    fn pack_again(
+        &self,
+        item: usize,
+        raw: &[u16],
         widths: &mut [u8],
         mut sink: Option<Sink<'_>>,
     ) -> Result<()> {
@@ -118,14 +192,11 @@ impl Kernel<'_> {
                     rows.iter_mut().for_each(|row| row[pixel - at] = 0);
                 }
                 if !constant || bits.iter().any(|b| *b > 255) {
-                    return Err(self.first_failure(item, raw, at, n));
+                    return Err(self.first_failure(item, raw));
                 }
                 let widths = &mut widths[at..at + n];
                 for (w, b) in widths.iter_mut().zip(bits) {
                     *w = 16 - b.leading_zeros() as u8;
-                }
-                if let Some(working) = &mut working {
-                    strip::place(&rows, pixels, at, n, working);
                 }
                 if sink.is_some() {
                     packed += strip::pack(&rows, widths, &mut scratch[packed..]);
@@ -138,11 +209,11 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// The first pixel of a strip that the profile cannot hold, and there the first scan.
+    /// The first pixel of a tile that the profile cannot hold, and there the first scan.
     #[cold]
-    fn first_failure(&self, item: usize, raw: &[u16], at: usize, n: usize) -> Error {
+    fn first_failure(&self, item: usize, raw: &[u16]) -> Error {
         let first_scan = (item * self.tile()) as u64;
-        for pixel in at..at + n {
+        for pixel in 0..self.pixels {
             let excluded = self.excluded.binary_search(&(pixel as u32)).ok().map(|i| self.constants[i]);
             for (scan, frame) in (first_scan..).zip(raw.chunks_exact(self.pixels)) {
                 let value = frame[pixel];
@@ -167,7 +238,7 @@ impl Kernel<'_> {
                 };
             }
         }
-        Error::invalid("a strip failed and no value in it is at fault")
+        Error::invalid("a tile failed and no value in it is at fault")
     }
 
     fn process_u16(
@@ -210,5 +281,48 @@ impl Kernel<'_> {
                 sink(piece, &bytes);
             }
         }
+    }
+}
+
+/// Frames of a tile of the uint8 profile becoming working values, one after another.
+struct Narrowing<'a> {
+    excluded: &'a [u32],
+    constants: &'a [u16],
+    /// The bits that any value of a pixel has so far.
+    bits: &'a mut [u8],
+    fits: bool,
+}
+
+impl<'a> Narrowing<'a> {
+    fn new(kernel: &Kernel<'a>, widths: &'a mut [u8]) -> Self {
+        widths.fill(0);
+        Self { excluded: kernel.excluded, constants: kernel.constants, bits: widths, fits: true }
+    }
+
+    fn frame(&mut self, values: &[u16], narrow: &mut [u8]) {
+        if strip::narrow_frame(values, narrow, self.bits) > 255 {
+            // Only excluded pixels may have such values.
+            let mut from = 0;
+            for p in self.excluded.iter().map(|p| *p as usize).chain([values.len()]) {
+                self.fits &= values[from..p].iter().fold(0, |all, v| all | v) < 256;
+                from = p + 1;
+            }
+        }
+        for (p, constant) in self.excluded.iter().zip(self.constants) {
+            let p = *p as usize;
+            self.fits &= values[p] == *constant;
+            narrow[p] = 0;
+        }
+    }
+
+    /// Turns bits into widths; fails when a value did not fit.
+    fn finish(self) -> std::result::Result<(), ()> {
+        for p in self.excluded {
+            self.bits[*p as usize] = 0;
+        }
+        for w in self.bits {
+            *w = 8 - w.leading_zeros() as u8;
+        }
+        if self.fits { Ok(()) } else { Err(()) }
     }
 }

@@ -13,6 +13,7 @@ use crate::format::index::Extent;
 use crate::geometry::Cut;
 use crate::le;
 use crate::ordered::{self, Help, Ordered, Schedule};
+use crate::profile::Profile;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use tensilo_core::io::DiskFile;
 use tensilo_core::limits::Charge;
@@ -111,11 +112,19 @@ impl Ordered for OnePass<'_, '_, '_, '_> {
 
     fn prepare(&self, (reader, _): &mut Self::Scratch, item: usize, buffers: &mut TileBuffers) -> Result<()> {
         let kernel = self.pass.kernel;
-        kernel.decode(reader, item, &mut buffers.raw)?;
         let mut tile = StagedTile::new(kernel.pixels, kernel.pieces());
         let (widths, pieces) = tile.parts();
         let mut push = |_: usize, bytes: &[u8]| StagedTile::push(pieces, bytes);
-        kernel.process(item, &buffers.raw, Some(&mut buffers.working), widths, Some(&mut push))?;
+        match kernel.profile {
+            Profile::ExactUint8BitPacked => {
+                kernel.decode_and_narrow(reader, item, buffers, widths)?;
+                kernel.pack(&buffers.working, widths, &mut push);
+            }
+            Profile::ExactUint16Lz4 => {
+                kernel.decode(reader, item, &mut buffers.raw)?;
+                kernel.process(item, &buffers.raw, Some(&mut buffers.working), widths, Some(&mut push))?;
+            }
+        }
         let charge = self.pass.account.bytes(tile.bytes(), "a packed tile")?;
         *lock(&self.staged[item % self.staged.len()]) = Some((tile, charge));
         Ok(())
@@ -225,9 +234,8 @@ impl Ordered for Measure<'_> {
 
     fn prepare(&self, (reader, _): &mut Self::Scratch, item: usize, buffers: &mut TileBuffers) -> Result<()> {
         let kernel = self.pass.kernel;
-        kernel.decode(reader, self.first + item, &mut buffers.raw)?;
         let mut widths = self.widths[item].write().unwrap_or_else(PoisonError::into_inner);
-        kernel.process(self.first + item, &buffers.raw, Some(&mut buffers.working), &mut widths, None)
+        kernel.decode_and_narrow(reader, self.first + item, buffers, &mut widths)
     }
 
     fn consume(&self, _: usize, buffers: &mut TileBuffers) -> Result<()> {

@@ -266,6 +266,16 @@ fn held() -> (usize, usize, usize) {
     (count("/proc/self/task"), count("/proc/self/fd"), maps.lines().filter(|l| l.contains(".h5")).count())
 }
 
+/// Whether as much is held as before. The kernel removes a thread that was joined from its list a moment later.
+fn is_held_again(before: (usize, usize, usize)) -> bool {
+    (0..5000).any(|_| {
+        held() == before || {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            false
+        }
+    })
+}
+
 #[test]
 fn after_return_no_thread_file_or_map_remains() {
     const CHILD: &str = "TENSILO_PACK_HELD";
@@ -286,12 +296,12 @@ fn after_return_no_thread_file_or_map_remains() {
         ready.plan.workers = threads;
         let before = held();
         ready.produce(SystemDisk::shared(), &Quiet).unwrap();
-        assert_eq!(held(), before);
+        assert!(is_held_again(before), "{:?} is not {before:?}", held());
         let e = ready.produce(SystemDisk::shared(), &Quiet).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::AlreadyExists);
-        assert_eq!(held(), before);
+        assert!(is_held_again(before), "{:?} is not {before:?}", held());
         verify(&ready.plan.destination, &VerifyOptions::default(), &Quiet).unwrap();
-        assert_eq!(held(), before);
+        assert!(is_held_again(before), "{:?} is not {before:?}", held());
         for path in [&ready.plan.destination, &receipt_path(&ready.plan.destination)] {
             std::fs::remove_file(path).unwrap();
         }
