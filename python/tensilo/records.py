@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
@@ -37,20 +38,18 @@ class Field:
         Shape in one record; of a ragged field, without its first dimension, which differs between records.
     ragged : bool
         Has it a first dimension that differs between records?
+    nbytes : int
+        Bytes in one record; of a ragged field, of one row.
     """
 
-    __slots__ = ("dtype", "name", "ragged", "shape")
+    __slots__ = ("dtype", "name", "nbytes", "ragged", "shape")
 
     def __init__(self, name: str, dtype: str, shape: Sequence[int], ragged: bool) -> None:
         self.name = name
         self.dtype = np.dtype(dtype)
         self.shape = tuple(shape)
         self.ragged = ragged
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in one record; of a ragged field, of one row."""
-        return int(self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64)))
+        self.nbytes = math.prod(self.shape, start=self.dtype.itemsize)
 
     def __repr__(self) -> str:
         shape = ("*", *self.shape) if self.ragged else self.shape
@@ -86,6 +85,8 @@ class _Indexed:
     _native: _native.RecordStore
     fields: Mapping[str, Field]
     threads: int
+    #: Are ids the store's own?
+    _direct = False
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -101,6 +102,8 @@ class _Indexed:
 
     def _one_field(self, name: str, index: Any, out: Array | None) -> Any:
         position, field = self._position(name), self.fields[name]
+        if type(index) is np.ndarray and out is not None and self._filled(position, field, index, out):
+            return out
         if np.ndim(index) == 0 and not isinstance(index, slice):
             ids, shape = _ids(np.asarray(index).reshape(1), len(self))
             shape = ()
@@ -124,6 +127,27 @@ class _Indexed:
             flat = out.reshape(-1).view(np.uint8)
             self._native.gather(position, ids, flat, field.nbytes, None, self.threads)
         return out[()] if wanted == () else out
+
+    def _filled(self, position: int, field: Field, index: Array, out: Array) -> bool:
+        """Fills an array from ids as loaders have them; False when there is something else about either of them."""
+        if (
+            not self._direct
+            or field.ragged
+            or index.ndim != 1
+            or index.dtype.char not in "lLqQ"
+            or out.dtype != field.dtype
+            or out.shape != (len(index), *field.shape)
+            or not (index.flags.c_contiguous and out.flags.c_contiguous and out.flags.writeable)
+            or not (field.nbytes and len(index))
+        ):
+            return False
+        try:
+            flat = out.reshape(-1).view(np.uint8)
+            # Seen as unsigned, negative ids are too large, and nothing is written.
+            self._native.gather(position, index.view(np.uint64), flat, field.nbytes, None, self.threads)
+        except InvalidArgumentError:
+            return False
+        return True
 
     def _rows(self, position: int, field: Field, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> list[Array]:
         lengths = self._native.lengths(position, ids)
@@ -167,7 +191,7 @@ class _Indexed:
         """
         if isinstance(fields, str) or (fields is None and len(self.fields) == 1):
             name = fields if isinstance(fields, str) else next(iter(self.fields))
-            if isinstance(out, Mapping):
+            if out is not None and type(out) is not np.ndarray and isinstance(out, Mapping):
                 out = out.get(name)
             return self._one_field(name, index, out)
         if out is not None and not isinstance(out, Mapping):
@@ -231,6 +255,8 @@ class Records(_Indexed):
     >>> len(train), train[-1]["label"], train[[4, 0]]["image"].shape
     (5, np.int64(4), (2, 3, 4))
     """
+
+    _direct = True
 
     def __init__(
         self, path: str | os.PathLike[str], *, threads: int = 0, map: bool = True, limit: int | None = None

@@ -101,6 +101,24 @@ def test_the_workers_states_resume_each_workers_turns():
     assert sum(taken + rest, []) == expected
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("stop", [0, 1, 7])
+def test_the_real_stateful_loader_resumes(workers, stop):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="needs torchdata")
+    expected = own(batches(epochs=2))
+
+    def make():
+        return stateful.StatefulDataLoader(IterableDataset(batches(epochs=2)), batch_size=None, num_workers=workers)
+
+    loader = make()
+    iterator = iter(loader)
+    before = [next(iterator)["label"].tolist() for _ in range(stop)]
+    state = loader.state_dict()
+    other = make()
+    other.load_state_dict(state)
+    assert before + labels(other) == expected
+
+
 class KillsItself:
     """Records, one of which kills the process that reads it."""
 

@@ -57,9 +57,13 @@ pub fn prepare_torch() -> Result<(), String> {
             .into_iter()
             .chain([".venv-torch"]),
     ))?;
-    let mut install = command(tool("uv"), ["pip", "install", "--quiet", "--require-hashes", "--python"]);
-    install.arg(root().join(".venv-torch/bin/python")).args(["-r", "python/requirements/torch.txt"]);
-    steps::call(install)
+    let install = |more: &[&str]| {
+        let mut install = command(tool("uv"), ["pip", "install", "--quiet", "--require-hashes", "--python"]);
+        install.arg(root().join(".venv-torch/bin/python")).args(more);
+        steps::call(install)
+    };
+    install(&["-r", "python/requirements/torch.txt"])?;
+    install(&["--no-deps", "-r", "python/requirements/torchdata.txt"])
 }
 
 fn imports(python: &std::path::Path, modules: &str) -> bool {

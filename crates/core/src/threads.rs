@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::progress::{Monitor, Progress};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 /// How many threads an operation may use.
@@ -16,9 +16,11 @@ use std::time::Duration;
 pub struct Threads(NonZeroUsize);
 
 impl Default for Threads {
-    /// All cores this process may run on.
+    /// All cores this process may run on, as many as there were when it was first asked for: finding out takes longer
+    /// than many a read.
     fn default() -> Self {
-        Self(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+        static CORES: OnceLock<NonZeroUsize> = OnceLock::new();
+        Self(*CORES.get_or_init(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)))
     }
 }
 

@@ -48,6 +48,25 @@ impl Sfc64 {
         ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
     }
 
+    /// Appends numbers below `n`, each as [`below`](Self::below) gives it.
+    ///
+    /// The next output is summed up before the draw that yields it: from one draw to the next only a rotation and an
+    /// addition wait for each other.
+    pub(crate) fn append_below(&mut self, n: u64, count: usize, ids: &mut Vec<u64>) {
+        let Self { a, mut b, mut c, mut counter } = *self;
+        let mut out = a.wrapping_add(b).wrapping_add(counter);
+        ids.extend((0..count).map(|_| {
+            let id = ((u128::from(out) * u128::from(n)) >> 64) as u64;
+            counter = counter.wrapping_add(1);
+            let a = b ^ (b >> 11);
+            b = c.wrapping_add(c << 3);
+            c = c.rotate_left(24).wrapping_add(out);
+            out = a.wrapping_add(counter).wrapping_add(b);
+            id
+        }));
+        *self = Self { a: out.wrapping_sub(b).wrapping_sub(counter), b, c, counter };
+    }
+
     /// The state, from which [`from_words`](Self::from_words) goes on.
     pub fn words(&self) -> [u64; 4] {
         [self.a, self.b, self.c, self.counter]

@@ -69,8 +69,19 @@ impl Stream {
     pub(crate) fn keep(&mut self, n: u64, keep: &std::ops::Range<u64>, ids: &mut Vec<u64>) {
         ids.clear();
         self.skip(keep.start);
-        ids.resize((keep.end - keep.start) as usize, 0);
-        self.fill(ids);
+        let count = (keep.end - keep.start) as usize;
+        match &mut self.next {
+            Next::Draw(generator) => generator.append_below(self.len, count, ids),
+            Next::Cursor(cursor) => {
+                let (mut local, len) = (*cursor, self.len);
+                ids.extend((0..count).map(|_| {
+                    let id = local;
+                    local = if local + 1 == len { 0 } else { local + 1 };
+                    id
+                }));
+                *cursor = local;
+            }
+        }
         self.skip(n - keep.end);
     }
 

@@ -5,7 +5,7 @@
 //! Bounds are checked everywhere; only the copies, shared with the other LZ77 decoders, and the checksum are vector
 //! code.
 
-use super::tables::{DISTANCE_BITS, END, EXCEPTION, LINK, LITERAL, SYMBOL_BITS, Tables};
+use super::tables::{END, EXCEPTION, LINK, LITERAL, Stated, Tables};
 use crate::simd::adler::adler32;
 use crate::simd::copies::{Copy, Decode, with_copy};
 use crate::simd::{Level, level};
@@ -47,6 +47,11 @@ fn too_much(room: usize) -> Error {
     Error::corrupt(format!("the deflate stream holds more than the {room} bytes expected"))
 }
 
+#[cold]
+fn bad_copy(room: usize, op: usize, length: usize) -> Error {
+    if length > room.saturating_sub(op) { too_much(room) } else { damaged("a copy from before the start") }
+}
+
 struct Stream<'a> {
     tables: &'a mut Tables,
     level: Level,
@@ -68,7 +73,7 @@ impl Decode for Stream<'_> {
                     op = block(self.tables, &mut bits, dst, op, &copy)?;
                 }
                 2 => {
-                    self.tables.read(|n| bits.take(n))?;
+                    self.tables.read(&mut bits)?;
                     op = block(self.tables, &mut bits, dst, op, &copy)?;
                 }
                 _ => return Err(damaged("an unknown kind of block")),
@@ -153,6 +158,21 @@ impl Bits<'_> {
     }
 }
 
+impl Stated for Bits<'_> {
+    #[inline(always)]
+    fn take(&mut self, n: u32) -> Result<u32> {
+        Bits::take(self, n)
+    }
+
+    #[inline(always)]
+    fn peek(&mut self) -> usize {
+        if self.have < 16 {
+            self.refill_slowly();
+        }
+        self.held as usize
+    }
+}
+
 fn stored(bits: &mut Bits, dst: &mut [u8], op: usize) -> Result<usize> {
     bits.align();
     let (length, complement) = (bits.take(16)?, bits.take(16)?);
@@ -168,17 +188,25 @@ fn stored(bits: &mut Bits, dst: &mut [u8], op: usize) -> Result<usize> {
     Ok(op + length)
 }
 
-/// Output that the fast loop may write before it looks at the room again: three literals and the longest copy.
-const ROOM: usize = 3 + 258 + 48;
+/// Room that the fast loop wants for a round: three literals. Copies look at the room themselves.
+const ROOM: usize = 3;
 /// Bytes of the source that must be left for a round of the fast loop: two refills, each of 8 bytes.
-const AHEAD: usize = 32;
+const AHEAD: usize = 16;
 
 /// Decodes one compressed block; returns where its output ends.
 ///
 /// The entry of the next symbol is looked up before the copy of the one before, which hides the time that it takes.
 #[inline(always)]
 fn block(tables: &Tables, bits: &mut Bits, dst: &mut [u8], op: usize, copy: &impl Copy) -> Result<usize> {
-    let mut fast = Fast { src: bits.src, at: bits.at, held: bits.held, have: bits.have, op };
+    let mut fast = Fast {
+        src: bits.src,
+        at: bits.at,
+        held: bits.held,
+        have: bits.have,
+        op,
+        symbols: (1 << tables.symbol_bits) - 1,
+        distances: (1 << tables.distance_bits) - 1,
+    };
     let ended = match (bits.src.len().checked_sub(AHEAD), dst.len().checked_sub(ROOM)) {
         (Some(last_at), Some(last_op)) if fast.at <= last_at && fast.op <= last_op => {
             fast.run(tables, dst, last_at, last_op, copy)?
@@ -196,6 +224,9 @@ struct Fast<'a> {
     held: u64,
     have: u32,
     op: usize,
+    /// Masks of the two tables' indices.
+    symbols: u64,
+    distances: u64,
 }
 
 impl Fast<'_> {
@@ -218,7 +249,7 @@ impl Fast<'_> {
 
     #[inline(always)]
     fn symbol(&self, tables: &Tables) -> u32 {
-        tables.symbols[(self.held & ((1 << SYMBOL_BITS) - 1)) as usize]
+        tables.symbols[(self.held & self.symbols) as usize & 4095]
     }
 
     /// Decodes symbols while there is room on both sides; returns whether the block ended.
@@ -280,7 +311,7 @@ impl Fast<'_> {
                 }
             }
             let length = base_and_extra(entry, before);
-            let mut entry_of_distance = tables.distances[(self.held & ((1 << DISTANCE_BITS) - 1)) as usize];
+            let mut entry_of_distance = tables.distances[(self.held & self.distances) as usize & 511];
             self.refill();
             before = self.held;
             self.take(entry_of_distance);
@@ -297,8 +328,9 @@ impl Fast<'_> {
             let distance = base_and_extra(entry_of_distance, before);
             entry = self.symbol(tables);
             self.refill();
-            copy.back(dst, self.op, distance, length)
-                .ok_or_else(|| damaged("a copy from before the start"))?;
+            if copy.back(dst, self.op, distance, length).is_none() {
+                return Err(bad_copy(dst.len(), self.op, length));
+            }
             self.op += length;
         }
         Ok(false)
@@ -330,7 +362,7 @@ fn value(bits: &mut Bits, entry: u32) -> usize {
 fn careful(tables: &Tables, bits: &mut Bits, dst: &mut [u8], mut op: usize) -> Result<usize> {
     loop {
         bits.refill_slowly();
-        let entry = look_up(bits, &tables.symbols, SYMBOL_BITS)?;
+        let entry = look_up(bits, &tables.symbols, tables.symbol_bits)?;
         if entry & LITERAL != 0 {
             bits.drop(entry & 0xff);
             let room = dst.len();
@@ -344,13 +376,11 @@ fn careful(tables: &Tables, bits: &mut Bits, dst: &mut [u8], mut op: usize) -> R
         }
         let length = value(bits, entry);
         bits.refill_slowly();
-        let entry = look_up(bits, &tables.distances, DISTANCE_BITS)?;
+        let entry = look_up(bits, &tables.distances, tables.distance_bits)?;
         let distance = value(bits, entry);
-        if length > dst.len() - op {
-            return Err(too_much(dst.len()));
+        if crate::lz77::copy_back(dst, op, distance, length).is_none() {
+            return Err(bad_copy(dst.len(), op, length));
         }
-        crate::lz77::copy_back(dst, op, distance, length)
-            .ok_or_else(|| damaged("a copy from before the start"))?;
         op += length;
     }
 }

@@ -20,7 +20,8 @@ pub(super) const EXCEPTION: u32 = 1 << 15;
 pub(super) const LINK: u32 = 1 << 14;
 pub(super) const END: u32 = 1 << 13;
 
-/// Index bits of the three tables.
+/// Most index bits of the three tables; the first two have no more than their longest code needs, which short streams
+/// are thankful for.
 pub(super) const SYMBOL_BITS: u32 = 11;
 pub(super) const DISTANCE_BITS: u32 = 8;
 pub(super) const LENGTHS_BITS: u32 = 7;
@@ -33,13 +34,23 @@ pub(super) struct Tables {
     pub(super) symbols: [u32; 4096],
     pub(super) distances: [u32; 512],
     lengths: [u32; 128],
+    /// Index bits of the symbols and of the distances.
+    pub(super) symbol_bits: u32,
+    pub(super) distance_bits: u32,
     /// Whether the tables hold the fixed codes.
     fixed: bool,
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Self { symbols: [0; 4096], distances: [0; 512], lengths: [0; 128], fixed: false }
+        Self {
+            symbols: [0; 4096],
+            distances: [0; 512],
+            lengths: [0; 128],
+            symbol_bits: SYMBOL_BITS,
+            distance_bits: DISTANCE_BITS,
+            fixed: false,
+        }
     }
 }
 
@@ -91,16 +102,17 @@ impl Tables {
         let mut lengths = [8; 288];
         lengths[144..256].fill(9);
         lengths[256..280].fill(7);
-        build(&mut self.symbols, SYMBOL_BITS, &lengths, false, symbol_entry)?;
-        build(&mut self.distances, DISTANCE_BITS, &[5; 32], false, distance_entry)?;
+        self.symbol_bits = build(&mut self.symbols, SYMBOL_BITS, &lengths, false, symbol_entry)?;
+        self.distance_bits = build(&mut self.distances, DISTANCE_BITS, &[5; 32], false, distance_entry)?;
         self.fixed = true;
         Ok(())
     }
 
-    /// Reads the codes that a block states. `bits(n)` takes that many bits, at most 14.
-    pub(super) fn read(&mut self, mut bits: impl FnMut(u32) -> Result<u32>) -> Result<()> {
+    /// Reads the codes that a block states.
+    #[inline(always)]
+    pub(super) fn read(&mut self, bits: &mut impl Stated) -> Result<()> {
         const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-        let counts = bits(14)?;
+        let counts = bits.take(14)?;
         let symbols = 257 + (counts & 31) as usize;
         let distances = 1 + (counts >> 5 & 31) as usize;
         if symbols > 286 || distances > 30 {
@@ -108,36 +120,29 @@ impl Tables {
         }
         let mut lengths = [0_u8; 19];
         for place in &ORDER[..4 + (counts >> 10) as usize] {
-            lengths[*place] = bits(3)? as u8;
+            lengths[*place] = bits.take(3)? as u8;
         }
         self.fixed = false;
-        build(&mut self.lengths, LENGTHS_BITS, &lengths, true, length_entry)?;
+        let index_bits = build(&mut self.lengths, LENGTHS_BITS, &lengths, true, length_entry)?;
         let mut codes = [0_u8; 286 + 30 + 138];
         let total = symbols + distances;
         let mut at = 0;
-        let mut longest = 0;
-        let mut held = 0;
         while at < total {
-            // A length code is read bit by bit only as far as it is long.
-            while longest < LENGTHS_BITS && {
-                let entry = self.lengths[held as usize & 127];
-                entry & EXCEPTION != 0 || entry & 0xff > longest
-            } {
-                held |= bits(1)? << longest;
-                longest += 1;
-            }
-            let entry = self.lengths[held as usize & 127];
+            let entry = self.lengths[bits.peek() & ((1 << index_bits) - 1)];
             if entry & EXCEPTION != 0 {
                 return Err(damaged("a code length that has no code"));
             }
-            held >>= entry & 0xff;
-            longest -= entry & 0xff;
+            bits.take(entry & 0xff)?;
             let (value, count) = match entry >> 16 {
                 16 if at == 0 => return Err(damaged("a code length repeats nothing")),
-                16 => (codes[at - 1], 3 + extra(&mut held, &mut longest, 2, &mut bits)?),
-                17 => (0, 3 + extra(&mut held, &mut longest, 3, &mut bits)?),
-                18 => (0, 11 + extra(&mut held, &mut longest, 7, &mut bits)?),
-                value => (value as u8, 1),
+                16 => (codes[at - 1], 3 + bits.take(2)?),
+                17 => (0, 3 + bits.take(3)?),
+                18 => (0, 11 + bits.take(7)?),
+                value => {
+                    codes[at] = value as u8;
+                    at += 1;
+                    continue;
+                }
             };
             codes[at..at + count as usize].fill(value);
             at += count as usize;
@@ -148,37 +153,32 @@ impl Tables {
         if codes[256] == 0 {
             return Err(damaged("no code ends the block"));
         }
-        build(&mut self.symbols, SYMBOL_BITS, &codes[..symbols], false, symbol_entry)?;
-        build(&mut self.distances, DISTANCE_BITS, &codes[symbols..total], false, distance_entry)
+        self.symbol_bits = build(&mut self.symbols, SYMBOL_BITS, &codes[..symbols], false, symbol_entry)?;
+        self.distance_bits =
+            build(&mut self.distances, DISTANCE_BITS, &codes[symbols..total], false, distance_entry)?;
+        Ok(())
     }
 }
 
-/// Takes extra bits, those already held first.
-fn extra(
-    held: &mut u32,
-    longest: &mut u32,
-    n: u32,
-    bits: &mut impl FnMut(u32) -> Result<u32>,
-) -> Result<u32> {
-    if *longest < n {
-        *held |= bits(n - *longest)? << *longest;
-        *longest = n;
-    }
-    let value = *held & ((1 << n) - 1);
-    *held >>= n;
-    *longest -= n;
-    Ok(value)
+/// The bits in which a block states its codes.
+pub(super) trait Stated {
+    /// Takes some bits, at most 14.
+    fn take(&mut self, n: u32) -> Result<u32>;
+
+    /// The next bits, of which at least 14 are right where the stream has so many.
+    fn peek(&mut self) -> usize;
 }
 
 /// Builds a table from the lengths of a canonical code, as strictly as zlib: a code must be complete, except that a
-/// lone code of one bit is allowed where `strict` is not set.
+/// lone code of one bit is allowed where `strict` is not set. The table is indexed by as many bits as the longest code
+/// has, but no more than `most_bits`; that number is returned.
 fn build(
     table: &mut [u32],
-    index_bits: u32,
+    most_bits: u32,
     lengths: &[u8],
     strict: bool,
     entry: impl Fn(usize) -> u32,
-) -> Result<()> {
+) -> Result<u32> {
     let mut counts = [0_u16; MOST_BITS + 1];
     for length in lengths {
         counts[usize::from(*length & 15)] += 1;
@@ -192,6 +192,7 @@ fn build(
             return Err(damaged("more codes than their lengths allow"));
         }
     }
+    let index_bits = (longest as u32).clamp(1, most_bits);
     let index = 1_usize << index_bits;
     if left > 0 {
         if strict || longest > 1 {
@@ -211,10 +212,11 @@ fn build(
         *at += 1;
     }
     fill(table, index_bits, &mut counts, &sorted, entry);
-    Ok(())
+    Ok(index_bits)
 }
 
-/// Writes the entries of all codes; codes are counted up with their bits reversed, as the stream has them.
+/// Writes the entries of all codes; codes are counted up with their bits reversed, as the stream has them. The table
+/// doubles with each bit that codes become longer.
 fn fill(
     table: &mut [u32],
     index_bits: u32,
@@ -226,14 +228,15 @@ fn fill(
     let (mut code, mut next, mut free) = (0_usize, 0, index);
     let (mut prefix, mut start) = (usize::MAX, 0);
     for length in 1..=MOST_BITS as u32 {
+        if length > 1 && length <= index_bits {
+            let (written, twice) = table[..1 << length].split_at_mut(1 << (length - 1));
+            twice.copy_from_slice(written);
+        }
         while counts[length as usize] > 0 {
             let found = entry(usize::from(sorted[next]));
             next += 1;
             if length <= index_bits {
-                let value = found + (length << 8) + length;
-                for slot in table[..index].iter_mut().skip(code).step_by(1 << length) {
-                    *slot = value;
-                }
+                table[code] = found + (length << 8) + length;
             } else {
                 if code & (index - 1) != prefix {
                     prefix = code & (index - 1);

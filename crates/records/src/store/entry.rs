@@ -52,20 +52,14 @@ pub(crate) struct Entry {
     pub crc: u32,
 }
 
-fn number<const N: usize>(bytes: &[u8; ENTRY], at: usize) -> u64 {
-    let mut wide = [0; 8];
-    for (to, from) in wide.iter_mut().zip(bytes.iter().skip(at).take(N)) {
-        *to = *from;
-    }
-    u64::from_le_bytes(wide)
-}
-
 impl Entry {
     /// Reads an entry and checks that it makes sense by itself; whether its bytes lie inside the file is left to
     /// whoever reads them.
     pub fn parse(bytes: &[u8; ENTRY]) -> Result<Self> {
         let bad = |what: String| Error::corrupt(format!("record table: {what}"));
-        let how = bytes[18];
+        let (words, _) = bytes.as_chunks::<8>();
+        let [offset, lengths, rest] = [0, 1, 2].map(|i| words.get(i).map_or(0, |w| u64::from_le_bytes(*w)));
+        let how = (rest >> 16) as u8;
         let codec = match how & 15 {
             0 => Stored::Raw,
             1 => Stored::Deflate,
@@ -81,13 +75,13 @@ impl Entry {
             other => return Err(Error::unsupported(format!("record transform {other} is not known"))),
         };
         let entry = Self {
-            offset: number::<8>(bytes, 0),
-            stored: number::<5>(bytes, 8),
-            raw: number::<5>(bytes, 13),
+            offset,
+            stored: lengths & 0xff_ffff_ffff,
+            raw: lengths >> 40 | (rest & 0xffff) << 24,
             codec,
             ahead,
-            dictionary: bytes[19],
-            crc: number::<4>(bytes, 20) as u32,
+            dictionary: (rest >> 24) as u8,
+            crc: (rest >> 32) as u32,
         };
         if entry.raw > LARGEST_CELL || entry.stored > entry.raw {
             return Err(bad(format!("{} stored bytes for a field of {}", entry.stored, entry.raw)));
@@ -103,6 +97,17 @@ impl Entry {
             return Err(bad("a dictionary without Zstandard".into()));
         }
         Ok(entry)
+    }
+
+    /// Where a raw cell of `len` bytes lies; `None` for all other entries.
+    #[inline(always)]
+    pub fn raw_offset(bytes: &[u8; ENTRY], len: u64) -> Option<u64> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let &[offset, lengths, rest] = words else { return None };
+        let raw = u64::from_le_bytes(lengths) == len | len << 40
+            && u64::from_le_bytes(rest) as u32 == (len >> 24) as u32
+            && len <= LARGEST_CELL;
+        raw.then_some(u64::from_le_bytes(offset))
     }
 
     /// The entry's bytes.
@@ -194,6 +199,18 @@ mod tests {
             crc: 0xdead_beef,
         };
         assert_eq!(Entry::parse(&entry.encode()).unwrap(), entry);
+        assert_eq!(Entry::raw_offset(&entry.encode(), entry.raw), None);
+        for raw in [9, 784, 1 << 24, (1 << 24) + 5, LARGEST_CELL] {
+            let plain =
+                Entry { codec: Stored::Raw, ahead: Ahead::None, dictionary: 0, raw, stored: raw, ..entry };
+            assert_eq!(Entry::raw_offset(&plain.encode(), raw), Some(1 << 50));
+            assert_eq!(Entry::raw_offset(&plain.encode(), raw - 1), None);
+            for lie in [18, 19] {
+                let mut bytes = plain.encode();
+                bytes[lie] = 1;
+                assert_eq!(Entry::raw_offset(&bytes, raw), None);
+            }
+        }
         let inline = Entry::of_inline(&[1, 2, 3]);
         assert_eq!(Entry::parse(&inline.encode()).unwrap(), inline);
         assert_eq!(inline.inline(), [1, 2, 3, 0, 0, 0, 0, 0]);

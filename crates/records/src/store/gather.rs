@@ -4,6 +4,7 @@
 use super::codec::{Codecs, sized};
 use super::entry::{Entry, Stored, entry_at};
 use super::snapshot::{Snapshot, Store};
+use super::table::{Bytes, Note};
 use std::sync::{Mutex, PoisonError};
 use tensilo_core::gather::{
     FieldBuffer, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids, check_lengths,
@@ -11,25 +12,48 @@ use tensilo_core::gather::{
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Monitor, Progress, Result};
 
-/// From so many bytes on a batch of raw records is worth further threads.
-const PARALLEL_RAW: u64 = 4 << 20;
-/// From so many bytes on a batch of compressed records is.
-const PARALLEL_PACKED: u64 = 256 << 10;
-/// Bytes between two looks at the monitor, and of a thread's share.
+/// Work, in bytes that are copied, from which on further threads are worth their start.
+const WORTH_THREADS: u64 = 2 << 20;
+/// Bytes between two looks at the monitor, and the most of a thread's share.
 const SHARE: u64 = 1 << 20;
+/// The least of a thread's share.
+const LEAST_SHARE: u64 = 16 << 10;
+/// Records that are looked up before the first of them is copied.
+const AHEAD: usize = 16;
+
+/// Work of a decoded byte, in bytes that are copied.
+fn work(codec: Stored) -> u64 {
+    match codec {
+        Stored::Raw | Stored::Inline => 1,
+        Stored::Lz4 => 4,
+        Stored::Zstd | Stored::Deflate => 16,
+    }
+}
+
+/// A cell that was looked up.
+struct Cell<'a> {
+    entry: Entry,
+    note: Note<'a>,
+}
 
 impl Snapshot {
     /// The checked entry of a cell.
     pub fn entry(&self, id: u64, field: usize) -> Result<Entry> {
         check_ids(&[id], self.state.len)?;
         self.schema.field(field)?;
-        self.known_entry(id, field)
+        self.cell(&self.bytes(), id, field).map(|cell| cell.entry)
     }
 
-    /// The entry of a cell that exists.
-    fn known_entry(&self, id: u64, field: usize) -> Result<Entry> {
-        let record = self.table.record(&*self.source, id)?;
-        let entry = Entry::parse(entry_at(record, field)?).map_err(|e| e.in_record(id))?;
+    /// The bytes that were committed.
+    fn bytes(&self) -> Bytes<'_> {
+        Bytes::of(&*self.source, self.end)
+    }
+
+    /// The checked entry of a cell that exists.
+    #[inline]
+    fn cell<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize) -> Result<Cell<'a>> {
+        let row = self.table.row(bytes, id)?;
+        let entry = Entry::parse(entry_at(row.entries, field)?).map_err(|e| e.in_record(id))?;
         let form = self.forms[field];
         let fits = if form.ragged { entry.raw.is_multiple_of(form.step) } else { entry.raw == form.step };
         if !fits {
@@ -41,22 +65,50 @@ impl Snapshot {
             ))
             .in_record(id));
         }
-        Ok(entry)
+        Ok(Cell { entry, note: row.note(field) })
     }
 
     /// Reads a cell into its place, which must have its length.
     pub fn read_cell(&self, codecs: &mut Codecs, id: u64, field: usize, out: &mut [u8]) -> Result<()> {
-        let entry = self.known_entry(id, field)?;
-        self.read_entry(codecs, &entry, self.forms[field].element, out).map_err(|e| {
+        self.read_cell_of(&self.bytes(), codecs, id, field, out)
+    }
+
+    fn read_cell_of(
+        &self,
+        bytes: &Bytes<'_>,
+        codecs: &mut Codecs,
+        id: u64,
+        field: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let cell = self.cell(bytes, id, field)?;
+        self.read_known(bytes, codecs, &cell, id, field, out)
+    }
+
+    #[inline]
+    fn read_known(
+        &self,
+        bytes: &Bytes<'_>,
+        codecs: &mut Codecs,
+        cell: &Cell<'_>,
+        id: u64,
+        field: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let element = self.forms[field].element;
+        self.read_entry(bytes, codecs, &cell.entry, cell.note, element, out).map_err(|e| {
             e.context(format_args!("field {:?}", self.schema.fields()[field].name)).in_record(id)
         })
     }
 
-    /// Reads the cell of an entry.
+    /// Reads the cell of an entry, and compares its bytes with their checksum unless its note says that they were.
+    #[inline]
     pub fn read_entry(
         &self,
+        bytes: &Bytes<'_>,
         codecs: &mut Codecs,
         entry: &Entry,
+        note: Note<'_>,
         element: usize,
         out: &mut [u8],
     ) -> Result<()> {
@@ -70,10 +122,12 @@ impl Snapshot {
         }
         let damaged = || Error::corrupt("the stored bytes do not match their checksum").at(entry.offset);
         self.check_place(entry)?;
-        let range = entry.offset..entry.offset + entry.stored;
-        if let Some(stored) = self.source.borrow(range) {
-            if crc32c::crc32c(stored) != entry.crc {
-                return Err(damaged());
+        if let Some(stored) = bytes.borrow(entry.offset, entry.stored) {
+            if !note.is_set() {
+                if crc32c::crc32c(stored) != entry.crc {
+                    return Err(damaged());
+                }
+                note.set();
             }
             return codecs
                 .decode(entry, stored, element, &self.dictionaries, out)
@@ -109,24 +163,66 @@ impl Snapshot {
 
     fn serial(&self, ids: &[u64], into: &mut [FieldBuffer<'_>], monitor: &dyn Monitor) -> Result<()> {
         let mut codecs = self.pool.take();
-        let total = ids.len() as u64;
+        let (bytes, total) = (self.bytes(), ids.len() as u64);
         let mut since = SHARE;
-        let done = (0_usize..).zip(ids).try_for_each(|(i, id)| {
+        let mut first = 0;
+        let done = ids.chunks(AHEAD).try_for_each(|ids| {
             if since >= SHARE {
-                monitor.poll(&Progress { stage: "gathering", done: i as u64, total })?;
+                monitor.poll(&Progress { stage: "gathering", done: first as u64, total })?;
                 since = 0;
             }
             for buffer in into.iter_mut() {
-                let form = self.forms[buffer.field];
-                let bytes = if form.ragged { self.known_entry(*id, buffer.field)?.raw } else { form.step };
-                let range = buffer.range(i, bytes)?;
-                self.read_cell(&mut codecs, *id, buffer.field, &mut buffer.bytes[range])?;
-                since += bytes + 64;
+                since += self.read_some(&bytes, &mut codecs, ids, first, buffer)?;
             }
+            first += ids.len();
             Ok(())
         });
         self.pool.give(codecs);
         done
+    }
+
+    /// Reads one field of a few records, which are the list's from `first` on; says how many bytes that were.
+    ///
+    /// Raw cells that were compared before are looked up first and then copied, all of them in one go: where one
+    /// lookup or copy waits for memory, the processor goes on with the next.
+    #[inline]
+    fn read_some(
+        &self,
+        bytes: &Bytes<'_>,
+        codecs: &mut Codecs,
+        ids: &[u64],
+        first: usize,
+        buffer: &mut FieldBuffer<'_>,
+    ) -> Result<u64> {
+        let field = buffer.field;
+        let form = self.forms[field];
+        let mut raw: [Option<&[u8]>; AHEAD] = [None; AHEAD];
+        if !form.ragged {
+            for (slot, id) in raw.iter_mut().zip(ids) {
+                *slot = self.known_raw(bytes, *id, field, form.step);
+            }
+        }
+        let mut read = 0;
+        for (i, (raw, id)) in raw.iter().zip(ids).enumerate() {
+            if let Some(stored) = raw {
+                let range = buffer.range(first + i, stored.len() as u64)?;
+                buffer.bytes[range].copy_from_slice(stored);
+                read += stored.len() as u64 + 64;
+                continue;
+            }
+            let cell = self.cell(bytes, *id, field)?;
+            let range = buffer.range(first + i, cell.entry.raw)?;
+            self.read_known(bytes, codecs, &cell, *id, field, &mut buffer.bytes[range])?;
+            read += cell.entry.raw + 64;
+        }
+        Ok(read)
+    }
+
+    /// The bytes of a raw cell that was compared with its checksum; `None` for all others.
+    #[inline(always)]
+    fn known_raw<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize, len: u64) -> Option<&'a [u8]> {
+        let offset = Entry::raw_offset(self.table.known(bytes, id, field)?, len)?;
+        bytes.borrow(offset, len)
     }
 
     fn parallel(
@@ -137,18 +233,20 @@ impl Snapshot {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let mut shares = Vec::new();
+        let bytes: u64 = into.iter().map(|buffer| buffer.bytes.len() as u64).sum();
+        let size = (bytes / (4 * threads.get() as u64)).clamp(LEAST_SHARE, SHARE);
         for buffer in into {
-            self.share_out(ids, buffer, &mut shares)?;
+            self.share_out(ids, buffer, size, &mut shares)?;
         }
         let shares: Vec<_> = shares.into_iter().map(Mutex::new).collect();
-        let total = ids.len() as u64;
+        let (known, total) = (self.bytes(), ids.len() as u64);
         let take = || Lent { codecs: self.pool.take(), to: self };
         threads.for_each(shares.len(), monitor, "gathering", total, take, |lent, k, done| {
             let Some(share) = shares.get(k) else { return Ok(()) };
             let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
             let Share { field, cells } = &mut *share;
             for (i, out) in cells.iter_mut() {
-                self.read_cell(&mut lent.codecs, ids[*i], *field, out)?;
+                self.read_cell_of(&known, &mut lent.codecs, ids[*i], *field, out)?;
             }
             done.add(cells.len() as u64);
             Ok(())
@@ -160,12 +258,14 @@ impl Snapshot {
         &self,
         ids: &[u64],
         buffer: &'a mut FieldBuffer<'_>,
+        size: u64,
         shares: &mut Vec<Share<'a>>,
     ) -> Result<()> {
         let form = self.forms[buffer.field];
+        let known = self.bytes();
         let mut places = Vec::with_capacity(ids.len());
         for (i, id) in ids.iter().enumerate() {
-            let bytes = if form.ragged { self.known_entry(*id, buffer.field)?.raw } else { form.step };
+            let bytes = if form.ragged { self.cell(&known, *id, buffer.field)?.entry.raw } else { form.step };
             places.push((buffer.range(i, bytes)?, i));
         }
         if matches!(buffer.places, Places::Starts(_)) {
@@ -189,7 +289,7 @@ impl Snapshot {
             };
             bytes += cell.len() as u64 + 64;
             share.cells.push((i, cell));
-            if bytes >= SHARE {
+            if bytes >= size {
                 bytes = 0;
                 let full = std::mem::replace(&mut share, Share { field: buffer.field, cells: Vec::new() });
                 shares.push(full);
@@ -199,27 +299,16 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Is the batch worth several threads?
+    /// Is the batch worth several threads? The first record stands for all.
     fn worth_threads(&self, ids: &[u64], into: &[FieldBuffer<'_>]) -> Result<bool> {
-        let mut bytes = 0;
+        let Some(id) = ids.first().filter(|_| ids.len() > 1) else { return Ok(false) };
+        let mut all = 0;
         for buffer in into {
             let form = self.forms[buffer.field];
-            bytes += if form.ragged { buffer.bytes.len() as u64 } else { form.step * ids.len() as u64 };
+            let bytes = if form.ragged { buffer.bytes.len() as u64 } else { form.step * ids.len() as u64 };
+            all += bytes * work(self.cell(&self.bytes(), *id, buffer.field)?.entry.codec);
         }
-        if bytes < PARALLEL_PACKED || ids.len() < 2 {
-            return Ok(false);
-        }
-        if bytes >= PARALLEL_RAW {
-            return Ok(true);
-        }
-        let Some(id) = ids.first() else { return Ok(false) };
-        for buffer in into {
-            let codec = self.known_entry(*id, buffer.field)?.codec;
-            if !matches!(codec, Stored::Raw | Stored::Inline) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(all >= WORTH_THREADS)
     }
 }
 
@@ -267,8 +356,9 @@ impl Gather for Store {
             steps.fill(1);
             return Ok(());
         }
+        let bytes = self.0.bytes();
         for (id, n) in ids.iter().zip(steps) {
-            *n = self.0.known_entry(*id, field)?.raw / form.step;
+            *n = self.0.cell(&bytes, *id, field)?.entry.raw / form.step;
         }
         Ok(())
     }

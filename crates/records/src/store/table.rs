@@ -1,11 +1,16 @@
 //! The record table as readers see it: pages are read, checked and kept when a record of theirs is first asked for.
 //!
 //! Finding a record costs one step per level (two for a million records) and no lock. Pages above the leaves are kept
-//! parsed, 48 bytes for every 128 records that were touched; leaves stay in the map, or are kept where there is none.
+//! parsed, 64 bytes for every 128 records that were touched; leaves stay in the map, or are kept where there is none.
+//!
+//! Beside a leaf in the map stands a bit for each of its cells: was the cell compared with its checksum? What was
+//! committed is never written again, so once is enough for a snapshot.
 
+use super::entry::ENTRY;
 use super::layout::FRONT;
 use super::state::{FAN, LEAF, PAGE, PageRef, State, full_pages, reference};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tensilo_core::io::ByteSource;
 use tensilo_core::limits::Charge;
 use tensilo_core::wire::FieldReader;
@@ -25,11 +30,91 @@ enum Loaded {
         _held: Charge,
     },
     /// A leaf that the source lends; its checksum was right.
-    Lent,
+    Lent {
+        compared: Bits,
+        _held: Charge,
+    },
     Leaf {
         bytes: Box<[u8]>,
         _held: Charge,
     },
+}
+
+/// A source, and all its bytes at once where it lends them: finding one then costs no call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bytes<'a> {
+    pub source: &'a dyn ByteSource,
+    /// From the end of the commit records on.
+    whole: Option<&'a [u8]>,
+}
+
+impl<'a> Bytes<'a> {
+    /// What a source has up to `end`.
+    pub fn of(source: &'a dyn ByteSource, end: u64) -> Self {
+        Self { source, whole: source.borrow(FRONT..end) }
+    }
+
+    /// Some of the bytes, where they are lent.
+    #[inline(always)]
+    pub fn borrow(&self, offset: u64, bytes: u64) -> Option<&'a [u8]> {
+        let end = offset.checked_add(bytes)?;
+        match self.whole {
+            Some(whole) => whole.get(offset.checked_sub(FRONT)? as usize..end.checked_sub(FRONT)? as usize),
+            None => self.source.borrow(offset..end),
+        }
+    }
+}
+
+impl<'a> From<&'a dyn ByteSource> for Bytes<'a> {
+    fn from(source: &'a dyn ByteSource) -> Self {
+        Self { source, whole: None }
+    }
+}
+
+/// A bit for each cell of a leaf, or of the tail.
+type Bits = Box<[AtomicU64]>;
+
+fn bits(cells: usize) -> Bits {
+    (0..cells.div_ceil(64)).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// The entries of a record, and where it is noted which of them were compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    pub entries: &'a [u8],
+    compared: &'a [AtomicU64],
+    first: usize,
+}
+
+impl<'a> Row<'a> {
+    /// The note of one cell.
+    #[inline]
+    pub fn note(&self, field: usize) -> Note<'a> {
+        let bit = self.first + field;
+        Note(self.compared.get(bit / 64).map(|word| (word, 1 << (bit % 64))))
+    }
+}
+
+/// Says whether a cell was compared with its checksum since the snapshot was opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Note<'a>(Option<(&'a AtomicU64, u64)>);
+
+impl Note<'_> {
+    /// A cell that is compared every time.
+    pub const NONE: Self = Note(None);
+
+    /// Was it?
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.0.is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    /// It was.
+    pub fn set(&self) {
+        if let Some((word, bit)) = self.0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The table of one snapshot.
@@ -41,6 +126,8 @@ pub(crate) struct Table {
     /// Per level, how many pages are full; one more than levels, the last 0.
     full: Vec<u64>,
     tail: Box<[u8]>,
+    /// Of the tail's cells.
+    compared: Bits,
     budget: Budget,
 }
 
@@ -50,7 +137,8 @@ impl Table {
         let levels: Vec<Box<[Node]>> =
             state.frontier.iter().map(|pages| pages.iter().map(node).collect()).collect();
         let full = (0..=levels.len() as u32).map(|level| full_pages(state.len, level)).collect();
-        Self { record: state.record_bytes(), levels, full, tail: state.tail.as_slice().into(), budget }
+        let (record, tail) = (state.record_bytes(), state.tail.as_slice().into());
+        Self { record, levels, full, tail, compared: bits(state.tail.len() / ENTRY), budget }
     }
 
     /// The entries of a record, one for each field; the id must exist.
@@ -59,17 +147,61 @@ impl Table {
     /// `Corrupt` for damaged pages, `Limit`, `Io`.
     #[inline]
     pub fn record<'a>(&'a self, source: &'a dyn ByteSource, id: u64) -> Result<&'a [u8]> {
-        let (leaf, start) = (id / LEAF, (id % LEAF) as usize * self.record);
-        let entries = self.leaf(source, leaf)?;
-        entries
-            .get(start..start + self.record)
-            .ok_or_else(|| Error::corrupt("the record table is too short").in_record(id))
+        self.row(&source.into(), id).map(|row| row.entries)
     }
 
-    /// The entries of a leaf, or of the tail.
-    fn leaf<'a>(&'a self, source: &'a dyn ByteSource, leaf: u64) -> Result<&'a [u8]> {
+    /// As [`record`](Self::record), with the notes of what was compared.
+    #[inline]
+    pub fn row<'a>(&'a self, source: &Bytes<'a>, id: u64) -> Result<Row<'a>> {
+        let (leaf, within) = (id / LEAF, (id % LEAF) as usize);
+        let (entries, compared) = self.leaf(source, leaf)?;
+        let start = within * self.record;
+        let entries = entries
+            .get(start..start + self.record)
+            .ok_or_else(|| Error::corrupt("the record table is too short").in_record(id))?;
+        Ok(Row { entries, compared, first: start / ENTRY })
+    }
+
+    /// The entry of a cell in a page that the source lends and that was looked at before, if the cell was compared
+    /// with its checksum: the way of nearly all reads, and the shortest.
+    #[inline(always)]
+    pub fn known<'a>(&'a self, source: &Bytes<'a>, id: u64, field: usize) -> Option<&'a [u8; ENTRY]> {
+        let (leaf, within) = (id / LEAF, (id % LEAF) as usize);
+        let full = |level: usize| self.full.get(level).copied().unwrap_or(0);
+        let (page, compared) = if leaf >= full(0) {
+            (&*self.tail, &*self.compared)
+        } else {
+            let (mut level, mut index) = (0, leaf);
+            while index / FAN < full(level + 1) {
+                index /= FAN;
+                level += 1;
+            }
+            let mut node = self.levels.get(level)?.get((index - full(level + 1) * FAN) as usize)?;
+            loop {
+                match node.loaded.get()? {
+                    Loaded::Lent { compared, .. } => {
+                        break (source.borrow(node.at.offset, LEAF * self.record as u64)?, &**compared);
+                    }
+                    Loaded::Inner { children, .. } => {
+                        level -= 1;
+                        node = children
+                            .get((leaf >> (FAN.trailing_zeros() * level as u32) & (FAN - 1)) as usize)?;
+                    }
+                    Loaded::Leaf { .. } => return None,
+                }
+            }
+        };
+        let bit = within * (self.record / ENTRY) + field;
+        let word = compared.get(bit / 64)?.load(Ordering::Relaxed);
+        let entry = page.get(bit * ENTRY..)?.first_chunk()?;
+        (word >> (bit % 64) & 1 != 0).then_some(entry)
+    }
+
+    /// The entries of a leaf, or of the tail, and the notes of its cells.
+    #[inline]
+    fn leaf<'a>(&'a self, source: &Bytes<'a>, leaf: u64) -> Result<(&'a [u8], &'a [AtomicU64])> {
         if leaf >= self.full.first().copied().unwrap_or(0) {
-            return Ok(&self.tail);
+            return Ok((&self.tail, &self.compared));
         }
         let (mut level, mut index) = (0, leaf);
         while index / FAN < self.full.get(level + 1).copied().unwrap_or(0) {
@@ -81,11 +213,12 @@ impl Table {
         let mut node =
             self.levels.get(level).and_then(|l| l.get((index - before) as usize)).ok_or_else(lost)?;
         loop {
-            match self.load(source, node, level)? {
-                Loaded::Leaf { bytes, .. } => return Ok(bytes),
-                Loaded::Lent => {
+            match self.load(source.source, node, level)? {
+                Loaded::Leaf { bytes, .. } => return Ok((bytes, &[])),
+                Loaded::Lent { compared, .. } => {
                     let bytes = LEAF * self.record as u64;
-                    return source.borrow(node.at.offset..node.at.offset + bytes).ok_or_else(lost);
+                    let page = source.borrow(node.at.offset, bytes).ok_or_else(lost)?;
+                    return Ok((page, compared));
                 }
                 Loaded::Inner { children, .. } => {
                     level -= 1;
@@ -111,7 +244,12 @@ impl Table {
         let bytes = page_bytes(level, self.record);
         let loaded = if level == 0 {
             match source.borrow(node.at.offset..node.at.offset.saturating_add(bytes)) {
-                Some(page) => check(page, node.at, level).map(|()| Loaded::Lent)?,
+                Some(page) => {
+                    check(page, node.at, level)?;
+                    let cells = LEAF as usize * self.record / ENTRY;
+                    let _held = self.budget.bytes(cells as u64 / 8, "the record table")?;
+                    Loaded::Lent { compared: bits(cells), _held }
+                }
                 None => {
                     let charge = self.budget.bytes(bytes, "the record table")?;
                     Loaded::Leaf {

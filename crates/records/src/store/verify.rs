@@ -5,7 +5,7 @@ use super::entry::{ENTRY, Entry, Stored, entry_at};
 use super::layout::Front;
 use super::snapshot::{Snapshot, Store, front_bytes};
 use super::state::State;
-use super::table::walk;
+use super::table::{Note, walk};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use tensilo_core::io::FileSource;
@@ -259,7 +259,14 @@ impl Snapshot {
         if out.len() < entry.raw as usize {
             out.resize(entry.raw as usize, 0);
         }
-        self.read_entry(codecs, &entry, form.element, &mut out[..entry.raw as usize])?;
+        self.read_entry(
+            &(&*self.source).into(),
+            codecs,
+            &entry,
+            Note::NONE,
+            form.element,
+            &mut out[..entry.raw as usize],
+        )?;
         Ok(entry.stored)
     }
 }

@@ -15,7 +15,7 @@ use tensilo_core::{Error, Result};
 /// Work worth a thread of its own; a byte that is copied counts 1.
 const PER_THREAD: u64 = 1 << 20;
 /// Work of a byte that is inflated.
-const INFLATED: u64 = 10;
+const INFLATED: u64 = 16;
 /// Records between two looks at the monitor.
 const BETWEEN_POLLS: usize = 1024;
 
