@@ -2,6 +2,8 @@
 
 import doctest
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -263,3 +265,29 @@ def test_arrays_are_lent_and_other_threads_run(tmp_path: Path) -> None:
 def test_the_examples_in_the_docstrings_hold() -> None:
     result = doctest.testmod(tensilo.writing)
     assert result.attempted >= 6 and result.failed == 0
+
+
+HELD = """
+import resource, sys
+import numpy as np
+import tensilo
+
+array = np.ones((64, 512, 1024), dtype="f4")
+most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tensilo.write(sys.argv[1], {"small": array[0, 0]})
+before = most()
+tensilo.write(sys.argv[1], {"d": array}, overwrite=True, **eval(sys.argv[2]))
+print(most() - before)
+"""
+
+
+@pytest.mark.parametrize("keywords", [{}, {"chunks": (1, 512, 1024)}, {"chunks": (1, 512, 1024), "compression": "lz4"}])
+def test_arrays_are_written_from_numpys_memory_without_a_clone(tmp_path, keywords):
+    """An array of 128 MiB: what is held beyond it is the window of 32 MiB at most, and the encoders' scratch memory."""
+    path = tmp_path / "a.h5"
+    out = subprocess.run(
+        [sys.executable, "-c", HELD, str(path), repr(keywords)], capture_output=True, text=True, check=True
+    )
+    assert int(out.stdout) < 64 * 1024, f"{out.stdout} KiB more"
+    with h5py.File(path) as f:
+        assert (f["d"][()] == 1).all()

@@ -18,6 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("records", &["core", "filters"]),
     ("lanes", &["core"]),
     ("loader", &["core"]),
+    ("vectors", &["core", "hdf5"]),
     ("pack", &["core", "filters", "hdf5"]),
     ("convert", &["core", "filters", "hdf5", "records", "lanes", "pack"]),
     ("capi", &["core", "pack"]),

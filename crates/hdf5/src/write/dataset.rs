@@ -213,8 +213,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
 
     pub(crate) fn describe(self) -> Result<(&'w mut FileWriter<'f>, Described)> {
         let path = self.path.clone();
-        let shown = String::from_utf8_lossy(&path).into_owned();
-        self.described().map_err(|e| e.in_object(shown))
+        self.described().map_err(|e| e.in_object(String::from_utf8_lossy(&path)))
     }
 
     fn described(self) -> Result<(&'w mut FileWriter<'f>, Described)> {
@@ -460,8 +459,8 @@ fn check_chunks(chunk: &[u64], space: &Dataspace, element_size: u64, bound: Boun
 impl FileWriter<'_> {
     /// Enters a dataset, whose raw data is written, into the tree.
     pub(crate) fn add_dataset(&mut self, d: Described, storage: Storage, stored: u64) -> Result<Written> {
-        let shown = d.shown();
-        self.entered(d, storage, stored).map_err(|e| e.in_object(shown))
+        let path = d.path.clone();
+        self.entered(d, storage, stored).map_err(|e| e.in_object(String::from_utf8_lossy(&path)))
     }
 
     fn entered(&mut self, d: Described, storage: Storage, stored: u64) -> Result<Written> {

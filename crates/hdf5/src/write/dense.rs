@@ -15,11 +15,18 @@ const NODE: u32 = 512;
 
 /// A link or attribute to be stored densely.
 #[derive(Debug, Clone)]
-pub(crate) struct Item {
-    pub(crate) name: Vec<u8>,
-    pub(crate) order: u64,
+pub(crate) struct Item<'n> {
+    name: &'n [u8],
+    hash: u32,
+    order: u64,
     /// The message's body.
-    pub(crate) body: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl<'n> Item<'n> {
+    pub(crate) fn new(name: &'n [u8], order: u64, body: Vec<u8>) -> Self {
+        Self { name, hash: lookup3(name), order, body }
+    }
 }
 
 /// What the items are.
@@ -32,7 +39,7 @@ pub(crate) enum Of {
 /// Stores items; `by_order`: is their order indexed?
 pub(crate) fn store(
     of: Of,
-    mut items: Vec<Item>,
+    mut items: Vec<Item<'_>>,
     by_order: bool,
     blocks: &mut Blocks,
     object: &str,
@@ -41,14 +48,15 @@ pub(crate) fn store(
         Of::Links => Shape::LINKS,
         Of::Attributes => Shape::ATTRIBUTES,
     };
-    items.sort_by(|a, b| (lookup3(&a.name), &a.name).cmp(&(lookup3(&b.name), &b.name)));
+    // Names are distinct, so the hashes alone order nearly all of them.
+    items.sort_by(|a, b| (a.hash, &a.name).cmp(&(b.hash, &b.name)));
     let bodies: Vec<&[u8]> = items.iter().map(|i| i.body.as_slice()).collect();
     let (heap, ids) = heap(shape, &bodies, blocks, object)?;
     let mut names = FieldWriter::new();
     for (item, id) in items.iter().zip(&ids) {
         match of {
-            Of::Links => names.u32(lookup3(&item.name)).bytes(id),
-            Of::Attributes => names.bytes(id).u8(0).u32(item.order as u32).u32(lookup3(&item.name)),
+            Of::Links => names.u32(item.hash).bytes(id),
+            Of::Attributes => names.bytes(id).u8(0).u32(item.order as u32).u32(item.hash),
         };
     }
     let (name_kind, order_kind) = match of {

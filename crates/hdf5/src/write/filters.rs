@@ -82,7 +82,28 @@ impl Filters {
         self.with(id::LZ4, vec![0], Late::Nothing)
     }
 
-    /// Zstandard at a level from 1 to 22.
+    /// Zstandard at a level from 1 to 22. Behind [`shuffle`](Self::shuffle), level 3 is what we recommend wherever the
+    /// readers have the filter (hdf5plugin for h5py): it stores about what deflate stores at level 6, ten times as fast.
+    ///
+    /// Eight frames of 512 × 512, all behind shuffle, one thread; MB are 10^6 bytes of elements:
+    ///
+    /// | filter | f32 field: ratio | MB/s written | MB/s read | u16 counts: ratio | MB/s written | MB/s read |
+    /// |---|---|---|---|---|---|---|
+    /// | deflate 1 | 1.57 | 116 | 439 | 4.63 | 340 | 656 |
+    /// | deflate 4 | 1.75 | 66 | 1348 | 8.96 | 92 | 876 |
+    /// | deflate 6 | 1.76 | 62 | 1366 | 9.41 | 39 | 1001 |
+    /// | deflate 9 | 1.77 | 46 | 1159 | 10.20 | 3 | 1235 |
+    /// | zstd 1 | 1.75 | 608 | 1512 | 8.41 | 322 | 671 |
+    /// | **zstd 3** | 1.77 | 595 | 1459 | 8.76 | 439 | 1119 |
+    /// | zstd 6 | 1.78 | 224 | 1572 | 9.35 | 75 | 832 |
+    /// | zstd 9 | 1.79 | 122 | 1535 | 9.56 | 38 | 916 |
+    /// | zstd 15 | 1.79 | 25 | 1249 | 11.14 | 6 | 1425 |
+    ///
+    /// ```
+    /// use tensilo_hdf5::write::Filters;
+    /// let recommended = Filters::new().shuffle().zstd(3);
+    /// assert_eq!(recommended.specs(4).len(), 2);
+    /// ```
     #[must_use]
     pub fn zstd(self, level: u32) -> Self {
         self.with(id::ZSTD, vec![level], Late::Nothing)

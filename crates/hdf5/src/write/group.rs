@@ -60,7 +60,7 @@ pub(crate) fn build(
             let mut items = Vec::with_capacity(links.len());
             for (name, link) in links {
                 let body = link_body(context, name, link, order)?;
-                items.push(dense::Item { name: name.clone(), order: link.order, body });
+                items.push(dense::Item::new(name, link.order, body));
             }
             places.links = dense::store(dense::Of::Links, items, order == Some(true), blocks, object)?;
         }

@@ -117,9 +117,8 @@ pub(crate) fn layout(tree: &Tree, bound: Bound, start: u64) -> Result<Layout> {
     let order = walk(tree);
     let mut context = Context { bound, headers: vec![Address(0); tree.nodes.len()] };
     let mut blocks = Blocks { next: start, placed: Vec::new() };
-    let mut decided = Vec::with_capacity(order.len());
-    // Where the header's block (or, of a pinned header, the second block) goes.
-    let mut bodies = Vec::with_capacity(order.len());
+    // Objects whose headers name addresses, with the place of the header's block (of a pinned header, the second block).
+    let mut rest = Vec::new();
     for id in &order {
         let node = tree.node(*id);
         let decision = context.decide(node);
@@ -127,11 +126,15 @@ pub(crate) fn layout(tree: &Tree, bound: Bound, start: u64) -> Result<Layout> {
         let len = if node.pinned.is_some() { header.continuation_size() } else { header.size() };
         let body = blocks.allocate(len)?;
         context.headers[id.0] = node.pinned.unwrap_or(body);
-        bodies.push(body);
-        decided.push(decision);
+        if stands_alone(node, &decision) {
+            // Nothing in it is unknown yet: it need not be made again.
+            blocks.place(body, "object header", &node.path, header.encode().map_err(in_node(node))?);
+            continue;
+        }
+        rest.push((*id, decision, body));
     }
     let mut root_places = Places::default();
-    for ((id, decision), body) in order.iter().zip(&decided).zip(&bodies) {
+    for (id, decision, body) in &rest {
         let node = tree.node(*id);
         let places = context.build(node, decision, &mut blocks).map_err(in_node(node))?;
         if *id == NodeId::ROOT {
@@ -155,6 +158,16 @@ pub(crate) fn layout(tree: &Tree, bound: Bound, start: u64) -> Result<Layout> {
     };
     let root = Entry { name: 0, header: context.headers[0], cache };
     Ok(Layout { blocks: placed, root, end: blocks.next })
+}
+
+/// Does the header name no address but that of raw data, which is on the disk already?
+fn stands_alone(node: &Node, decided: &Decided) -> bool {
+    let Kind::Dataset(d) = &node.kind else { return false };
+    matches!(d.storage, Storage::Contiguous { .. } | Storage::Compact(_))
+        && node.pinned.is_none()
+        && !decided.dense_attributes
+        && d.datatype.committed.is_none()
+        && node.attributes.iter().all(|a| a.datatype.committed.is_none())
 }
 
 fn in_node(node: &Node) -> impl Fn(Error) -> Error + '_ {
@@ -245,7 +258,7 @@ impl Context {
             let mut items = Vec::with_capacity(node.attributes.len());
             for a in &node.attributes {
                 let body = self.attribute_body(a)?;
-                items.push(dense::Item { name: a.name.clone(), order: u64::from(a.order), body });
+                items.push(dense::Item::new(&a.name, u64::from(a.order), body));
             }
             let of = dense::Of::Attributes;
             places.attributes =

@@ -9,6 +9,7 @@ use crate::format::Address;
 use crate::format::datatype::{CharacterSet, Datatype};
 use crate::format::message::dataspace::Dataspace;
 use crate::format::message::fill_value::FillMessage;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tensilo_core::{Error, Result};
 use tensilo_filters::FilterSpec;
@@ -244,34 +245,44 @@ impl Tree {
         }
         let node = self.node_mut(parent);
         let Kind::Group(links) = &mut node.kind else { return Err(not_a_group(node)) };
-        if links.contains_key(name) {
-            let path = format!("{}/{}", node.path.trim_end_matches('/'), String::from_utf8_lossy(name));
-            return Err(Error::already_exists("a link of this name was already made").in_object(path));
-        }
         let order = links.len() as u64;
-        links.insert(name.to_vec(), Link { target, order });
-        Ok(())
+        match links.entry(name.to_vec()) {
+            Entry::Vacant(place) => {
+                place.insert(Link { target, order });
+                Ok(())
+            }
+            Entry::Occupied(_) => {
+                let path = format!("{}/{}", node.path.trim_end_matches('/'), String::from_utf8_lossy(name));
+                Err(Error::already_exists("a link of this name was already made").in_object(path))
+            }
+        }
     }
 
     /// Makes an object, and the groups above it where they are missing.
     pub(crate) fn create(&mut self, path: &[u8], kind: Kind) -> Result<NodeId> {
         let (parent, name) = self.parent_of(path)?;
         let id = self.add(parent, name, kind)?;
-        if let Some(address) = self.reserved.remove(&normal(path)) {
-            self.node_mut(id).pinned = Some(address);
+        if !self.reserved.is_empty() {
+            self.node_mut(id).pinned = self.reserved.remove(&normal(path));
         }
         Ok(id)
     }
 
     /// Would [`create`](Self::create) succeed?
     pub(crate) fn check_free(&self, path: &[u8]) -> Result<()> {
-        match self.find(path) {
-            Ok(_) => {
-                Err(Error::already_exists("an object of this name was already made").in_object(shown(path)))
-            }
-            Err(e) if e.kind() == tensilo_core::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(e),
+        let mut at = NodeId::ROOT;
+        for name in components(path) {
+            at = match &self.node(at).kind {
+                Kind::Group(links) => match links.get(name).map(|l| &l.target) {
+                    Some(Target::Hard(id)) => *id,
+                    None => return Ok(()),
+                    // Says why.
+                    Some(_) => return self.find(path).map(|_| ()),
+                },
+                _ => return Err(not_a_group(self.node(at))),
+            };
         }
+        Err(Error::already_exists("an object of this name was already made").in_object(shown(path)))
     }
 
     /// Makes a link.

@@ -182,15 +182,20 @@ impl<'f> FileWriter<'f> {
             return Err(Error::invalid("the value is not of the committed datatype"));
         }
         let id = self.tree.find(object.as_ref())?;
-        self.put_attribute(id, name.as_ref(), value, committed)
+        self.put_attribute(id, name.as_ref(), value, committed.committed)
     }
 
     pub(crate) fn add_attribute(&mut self, id: NodeId, name: &[u8], value: Value) -> Result<()> {
-        let datatype = TypeUse { datatype: value.datatype.clone(), committed: None };
-        self.put_attribute(id, name, value, datatype)
+        self.put_attribute(id, name, value, None)
     }
 
-    fn put_attribute(&mut self, id: NodeId, name: &[u8], value: Value, datatype: TypeUse) -> Result<()> {
+    fn put_attribute(
+        &mut self,
+        id: NodeId,
+        name: &[u8],
+        value: Value,
+        committed: Option<NodeId>,
+    ) -> Result<()> {
         if name.is_empty() || name.contains(&0) || name.len() > 65_534 {
             return Err(Error::invalid(
                 "an attribute's name is empty, contains a NUL or is longer than 65534 bytes",
@@ -207,6 +212,7 @@ impl<'f> FileWriter<'f> {
                 bytes
             }
         };
+        let datatype = TypeUse { datatype: value.datatype, committed };
         let attribute =
             Attribute { name: name.to_vec(), datatype, dataspace: value.dataspace, data, order: 0 };
         self.tree.add_attribute(id, attribute)

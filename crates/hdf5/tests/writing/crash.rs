@@ -1,4 +1,7 @@
-//! What a crash, a full disk or a failing device leaves: no file under the final name, or the whole one.
+//! What a crash, a full disk or a failing device leaves: no file under the final name, or the old one, or the
+//! whole one.
+
+#![expect(clippy::print_stdout, reason = "what was counted is part of the claim")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +12,10 @@ use tensilo_hdf5::write::{Bound, FileWriter, Filters, WriteOptions};
 use tensilo_testkit::disk_log::{ModelDisk, Options, RecordingDisk, check_all, every_fault};
 
 fn write(disk: Arc<dyn Disk>, bound: Bound) -> Result<()> {
+    write_as(disk, bound, false)
+}
+
+fn write_as(disk: Arc<dyn Disk>, bound: Bound, replace: bool) -> Result<()> {
     let options = WriteOptions::default().bound(bound).threads(Threads::ONE).user_block(512);
     let mut w = FileWriter::create(disk, "/a.h5", options)?;
     w.attribute("/", "name", "crash")?;
@@ -18,7 +25,7 @@ fn write(disk: Arc<dyn Disk>, bound: Bound) -> Result<()> {
     w.dataset("g/chunked").chunk(&[500]).filters(Filters::new().shuffle().deflate(1)).write(&values)?;
     // Large enough to leave by itself.
     w.dataset("large").write(&vec![7_u8; 300_000])?;
-    w.finish().map(|_| ())
+    if replace { w.finish_replacing() } else { w.finish() }.map(|_| ())
 }
 
 fn whole(bound: Bound) -> Vec<u8> {
@@ -28,18 +35,31 @@ fn whole(bound: Bound) -> Vec<u8> {
 }
 
 #[test]
-fn a_crash_at_any_point_leaves_nothing_or_the_whole_file_under_the_name() {
-    for bound in [Bound::Earliest, Bound::V110] {
+fn a_crash_at_any_point_leaves_nothing_or_the_old_or_the_whole_file_under_the_name() {
+    for (bound, replace) in [(Bound::Earliest, false), (Bound::V110, false), (Bound::V110, true)] {
         let expected = whole(bound);
         let disk = RecordingDisk::new();
-        write(Arc::new(disk.clone()), bound).expect("written");
+        if replace {
+            let old = disk.create_new(Path::new("/a.h5")).expect("the old file");
+            old.write_at(0, b"old").expect("written");
+            old.sync().expect("synced");
+            disk.sync_dir(Path::new("/")).expect("synced");
+            disk.mark("old");
+        }
+        write_as(Arc::new(disk.clone()), bound, replace).expect("written");
         disk.mark("finished");
-        let counts =
-            check_all(&disk.log(), &Options::default(), |state| match state.bytes(Path::new("/a.h5")) {
-                None if state.passed("finished") => Err("finished, but gone".into()),
-                Some(bytes) if bytes != expected => Err("not the whole file".into()),
+        let counts = check_all(&disk.log(), &Options::default(), |state| {
+            if replace && !state.passed("old") {
+                return Ok(());
+            }
+            match state.bytes(Path::new("/a.h5")) {
+                None if replace || state.passed("finished") => Err("gone".into()),
+                Some(bytes) if bytes == b"old" && replace && !state.passed("finished") => Ok(()),
+                Some(bytes) if bytes != expected => Err("neither the old nor the whole file".into()),
                 _ => Ok(()),
-            });
+            }
+        });
+        println!("HDF5, {bound}, replace {replace}: {counts}");
         assert!(counts.states > 20 && counts.skipped == 0, "{counts}");
     }
 }
@@ -58,6 +78,7 @@ fn every_failing_operation_is_reported_and_leaves_no_file() {
             (Err(_), Some(bytes)) => assert!(fault.lasting && bytes == expected, "{fault:?}"),
         },
     );
+    println!("HDF5: {struck} faults struck");
     assert!(struck > 20, "{struck} faults struck");
 }
 

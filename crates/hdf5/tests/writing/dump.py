@@ -11,7 +11,7 @@ except ImportError:
 
 def value(a, stored=None):
     a = np.asarray(a)
-    if stored is not None and a.dtype.kind in "iufcbS":
+    if stored is not None and stored.subdtype is None and a.dtype.kind in "iufcbS":
         # A scalar comes in the machine's byte order, a string without its padding.
         a = a.astype(stored)
     if a.dtype.kind == "O":

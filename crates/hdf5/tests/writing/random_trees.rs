@@ -1,7 +1,10 @@
-//! Random trees: types × spaces × layouts × filters × bounds, read by h5py and by our own reader.
+//! Random trees: types × spaces × layouts × filters × bounds, read by h5py and by our own reader, and the same bytes on
+//! one thread as on several.
 //!
-//! `TENSILO_CASES` sets the number of trees; a failure names the seed of its tree.
+//! `TENSILO_CASES` sets the number of trees (`TENSILO_CASES=4000` for thousands of them), `TENSILO_SEED` the seed of the
+//! first one; the seeds are printed, and a failure names the seed of its tree.
 
+#![expect(clippy::print_stdout, reason = "what was counted is part of the claim")]
 #![expect(clippy::disallowed_methods, reason = "test set-up")]
 use super::{h5py_lines_of, write_with};
 use std::collections::BTreeMap;
@@ -10,6 +13,7 @@ use tensilo_core::array::Selection;
 use tensilo_core::threads::Threads;
 use tensilo_hdf5::format::datatype::{ByteOrder, CharacterSet, Class, Datatype, Member};
 use tensilo_hdf5::format::message::dataspace::Dataspace;
+use tensilo_hdf5::format::message::fill_value::{AllocationTime, FillMessage, FillTime, FillValue};
 use tensilo_hdf5::read::{File, Object};
 use tensilo_hdf5::write::{Bound, FileWriter, Filters, Value, WriteOptions};
 use tensilo_testkit::oracle::{python_has, skip, temp_dir};
@@ -39,8 +43,8 @@ impl Random {
     }
 }
 
-/// A datatype and the name that NumPy gives it.
-fn types() -> Vec<(&'static str, Datatype)> {
+/// A datatype and the name that NumPy gives it. The last ones exist only under newer bounds.
+fn types(bound: Bound) -> Vec<(&'static str, Datatype)> {
     let (little, big) = (ByteOrder::Little, ByteOrder::Big);
     let compound = Class::Compound {
         members: vec![
@@ -48,7 +52,11 @@ fn types() -> Vec<(&'static str, Datatype)> {
             Member { name: b"long name".to_vec(), offset: 2, datatype: Datatype::float64(little) },
         ],
     };
-    vec![
+    let array = Class::Array { dims: vec![2, 3], base: Box::new(Datatype::integer(2, true, little)) };
+    let byte = Box::new(Datatype::integer(1, false, little));
+    let colours = vec![(b"RED".to_vec(), vec![0]), (b"blue, or so".to_vec(), vec![7])];
+    let complex = Class::Complex { base: Box::new(Datatype::float32(little)) };
+    let mut all = vec![
         ("uint8", Datatype::integer(1, false, little)),
         ("int16", Datatype::integer(2, true, little)),
         (">u4", Datatype::integer(4, false, big)),
@@ -58,11 +66,20 @@ fn types() -> Vec<(&'static str, Datatype)> {
         ("|S5", Datatype::fixed_string(5, CharacterSet::Ascii)),
         ("[('a', '<u2'), ('long name', '<f8')]", Datatype { size: 10, class: compound }),
         ("|V3", Datatype { size: 3, class: Class::Opaque { tag: b"three".to_vec() } }),
-    ]
+        ("float16", Datatype::float16(little)),
+        ("('<i2', (2, 3))", Datatype { size: 12, class: array }),
+        ("uint8", Datatype { size: 1, class: Class::Enum { base: byte, members: colours } }),
+        ("complex128", Datatype::complex_compound(Datatype::float64(little))),
+    ];
+    if bound >= Bound::V200 {
+        all.push(("complex64", Datatype { size: 8, class: complex }));
+    }
+    all
 }
 
 struct Tree {
     random: Random,
+    bound: Bound,
     /// What h5py must print, by path and then by fact.
     lines: BTreeMap<String, Vec<String>>,
     /// Bytes of each dataset that are no texts.
@@ -103,7 +120,7 @@ impl Tree {
         let mut lines = BTreeMap::new();
         for i in 0..count {
             let name = self.name(i);
-            let all = types();
+            let all = types(self.bound);
             let (dtype, datatype) = &all[self.random.below(all.len() as u64) as usize];
             let shape = self.shape();
             let line = match self.random.below(6) {
@@ -173,9 +190,16 @@ impl Tree {
     }
 
     fn dataset(&mut self, w: &mut FileWriter<'_>, path: &str) {
-        let all = types();
+        let all = types(self.bound);
         let (dtype, datatype) = &all[self.random.below(all.len() as u64) as usize];
         let size = datatype.size as usize;
+        if self.random.one_in(12) {
+            let d = w.dataset(path).datatype(datatype.clone());
+            d.dataspace(Dataspace::Null).create().expect("dataset");
+            let line = format!("{path} dataset {dtype} None None None [] null");
+            self.lines.insert(path.to_owned(), vec![line]);
+            return self.attributes(w, path);
+        }
         let shape = self.shape();
         let count = shape.iter().product::<u64>() as usize;
         let mut bytes = self.random.bytes(count * size);
@@ -194,10 +218,23 @@ impl Tree {
                     _ => {}
                 }
             }
-            let (filters, named) = self.filters();
+            let number = matches!(datatype.class, Class::Integer { .. });
+            let pixels = chunk.iter().product::<u64>() >= 8;
+            let (filters, named) = self.filters(number && size <= 4 && pixels);
             (chunks, ids) = (tuple(&chunk), named);
             let fill = self.random.bytes(size);
-            let d = d.max_shape(&max).chunk(&chunk).filters(filters).fill(&fill);
+            let mut d = d.max_shape(&max).chunk(&chunk).filters(filters).fill(&fill);
+            if self.bound >= Bound::V110 && self.random.one_in(5) {
+                d = d.unfiltered_edges();
+            }
+            if self.random.one_in(8) {
+                // Space for every chunk from the beginning.
+                d = d.fill_message(FillMessage {
+                    allocation: AllocationTime::Early,
+                    time: FillTime::IfSet,
+                    value: FillValue::Value(fill.clone()),
+                });
+            }
             if self.random.one_in(3) {
                 bytes = self.some_chunks(d, &shape, &chunk, &bytes, &fill);
             } else {
@@ -215,12 +252,20 @@ impl Tree {
         self.attributes(w, path);
     }
 
-    fn filters(&mut self) -> (Filters, &'static str) {
-        match self.random.below(6) {
+    /// Filters and their numbers; some are for integers only.
+    fn filters(&mut self, integers: bool) -> (Filters, &'static str) {
+        match self.random.below(if integers { 14 } else { 11 }) {
             0 => (Filters::new().deflate(3), "[1]"),
             1 => (Filters::new().shuffle().deflate(1), "[2, 1]"),
             2 => (Filters::new().fletcher32(), "[3]"),
             3 => (Filters::bitshuffle_lz4(), "[32008]"),
+            4 => (Filters::new().shuffle().zstd(3), "[2, 32015]"),
+            5 => (Filters::new().lz4().fletcher32(), "[32004, 3]"),
+            6 => (Filters::new().shuffle().lzf(), "[2, 32000]"),
+            7 => (Filters::new().bitshuffle(0).zstd(1), "[32008, 32015]"),
+            11 => (Filters::new().nbit(), "[5]"),
+            12 => (Filters::new().scale_offset(0), "[6]"),
+            13 => (Filters::new().szip(8, true), "[4]"),
             _ => (Filters::new(), "[]"),
         }
     }
@@ -276,19 +321,25 @@ fn position(mut number: u64, grid: &[u64]) -> Vec<u64> {
     coords
 }
 
-fn cases() -> u64 {
-    std::env::var("TENSILO_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
 }
 
-fn make(seed: u64, path: &Path) -> Tree {
-    let mut tree = Tree { random: Random(seed), lines: BTreeMap::new(), raw: BTreeMap::new() };
-    let bound = Bound::ALL[tree.random.below(6) as usize];
-    let mut options = WriteOptions::default().bound(bound).threads(Threads::new(1 + seed as usize % 3));
-    options.track_order = tree.random.one_in(4);
-    options.user_block = if tree.random.one_in(5) { 1024 } else { 0 };
+fn cases() -> u64 {
+    number("TENSILO_CASES", 120)
+}
+
+/// Writes a tree; returns it with the bytes of its file.
+fn make(seed: u64, path: &Path, threads: usize) -> (Tree, Vec<u8>) {
+    let mut random = Random(seed);
+    let bound = Bound::ALL[random.below(6) as usize];
+    let mut options = WriteOptions::default().bound(bound).threads(Threads::new(threads));
+    options.track_order = random.one_in(4);
+    options.user_block = if random.one_in(5) { 1024 } else { 0 };
+    let tree = Tree { random, bound, lines: BTreeMap::new(), raw: BTreeMap::new() };
     let tree = std::sync::Mutex::new(tree);
-    write_with(options, path, |w| tree.lock().expect("no panic").group(w, "/", 0));
-    tree.into_inner().expect("no panic")
+    let bytes = write_with(options, path, |w| tree.lock().expect("no panic").group(w, "/", 0));
+    (tree.into_inner().expect("no panic"), bytes)
 }
 
 /// Compares every dataset's bytes with what our own reader gives.
@@ -309,15 +360,20 @@ fn read_back(path: &Path, tree: &Tree, seed: u64) {
 fn random_trees_are_read_as_written_by_h5py_and_by_our_reader() {
     let folder = temp_dir();
     let with_h5py = python_has("hdf5plugin");
-    let mut compared = 0;
-    let seeds: Vec<u64> = (0..cases()).map(|i| 0x7e57 + i).collect();
+    let (mut compared, mut objects) = (0, 0);
+    let first = number("TENSILO_SEED", 0x7e57);
+    let seeds: Vec<u64> = (0..cases()).map(|i| first + i).collect();
     for batch in seeds.chunks(200) {
         let mut paths = Vec::new();
         let mut expected = Vec::new();
         for seed in batch {
             let path = folder.path().join(format!("{seed}.h5"));
-            let tree = make(*seed, &path);
+            let (_, alone) = make(*seed, &path, 1);
+            std::fs::remove_file(&path).expect("removed");
+            let (tree, bytes) = make(*seed, &path, 2 + *seed as usize % 3);
+            assert!(bytes == alone, "seed {seed}: other bytes on several threads");
             read_back(&path, &tree, *seed);
+            objects += tree.lines.len();
             expected.push((*seed, tree.in_order()));
             paths.push(path);
         }
@@ -338,6 +394,8 @@ fn random_trees_are_read_as_written_by_h5py_and_by_our_reader() {
             std::fs::remove_file(path).expect("removed");
         }
     }
+    let last = first + cases() - 1;
+    println!("seeds {first} to {last}: {} trees, {objects} objects, {compared} facts told by h5py", cases());
     if with_h5py {
         assert!(compared as u64 > 3 * cases(), "{compared} facts of {} trees", cases());
     } else {
