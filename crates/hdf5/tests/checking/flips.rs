@@ -3,7 +3,8 @@
 //! Where the structures are is found without the code under test: by their signatures, and by looking for the place
 //! that holds the checksum of all before it. Which object a header or chunk belongs to, h5py says.
 //!
-//! `TENSILO_EVERY_BIT` flips every bit; without it a few bits of a few structures of each kind.
+//! `TENSILO_EVERY_BIT=1 cargo test --release -p tensilo-hdf5 every_flipped_bit_under -- --nocapture` flips every bit;
+//! without it a few bits of a few structures of each kind are flipped.
 
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -186,6 +187,10 @@ fn check_names_object_and_offset_of_every_flipped_bit_under_a_checksum() {
         let wanted = chosen(&bytes, &targets, every);
         kinds.extend(targets.iter().map(|t| bytes[t.range.start..t.range.start + 4].to_vec()));
         flips += wanted.len();
+        #[expect(clippy::print_stdout, reason = "how much is tried is worth seeing")]
+        {
+            println!("{} bits of {} structures in {}", wanted.len(), targets.len(), path.display());
+        }
         let result = Threads::default().for_each(
             wanted.len(),
             &Quiet,

@@ -311,11 +311,14 @@ with h5py.File(os.path.join(folder, name), "w") as f:
         say(name, path, "as:" + target, "np:", values.astype("<" + target).tobytes(), values.shape)
         say(name, path, "as:f8", "np:", values.astype("<f8").tobytes(), values.shape)
     # Floats of other layouts, written by libhdf5's own conversion.
-    values = np.concatenate([rng.standard_normal(60) * 1000, [0, -0.0, 1, -2]])
+    all_values = np.concatenate([rng.standard_normal(60) * 1000, [0, -0.0, 1, -2]])
     layouts = {  # size, precision, sign, exponent (position, size), mantissa (position, size), bias
-        "bfloat16": (2, 16, 15, 7, 8, 0, 7, 127), "f24": (3, 24, 23, 16, 7, 0, 16, 63),
+        "bfloat16": (2, 16, 15, 7, 8, 0, 7, 127), "fp8-e4m3": (1, 8, 7, 3, 4, 0, 3, 7), "fp8-e5m2": (1, 8, 7, 2, 5, 0, 2, 15),
+        "f24": (3, 24, 23, 16, 7, 0, 16, 63),
         "f48": (6, 48, 47, 36, 11, 0, 36, 1023), "shifted": (8, 40, 50, 41, 9, 20, 21, 255)}
     for path, (size, precision, sign, ep, es, mp, ms, bias) in layouts.items():
+        # Above 240, E4M3 has numbers where libhdf5, which knows no such format, has infinity.
+        values = all_values.clip(-200, 200) if path == "fp8-e4m3" else all_values
         for order in ("LE", "BE"):
             t = h5py.h5t.IEEE_F64LE.copy()
             t.set_fields(sign, ep, es, mp, ms) if precision == 64 else None
@@ -392,6 +395,24 @@ with h5py.File(os.path.join(folder, name), "w") as f:
     e = h5py.enum_dtype({"RED": 0, "GREEN": 500, "BLUE": -7}, basetype=">i2")
     f.create_dataset("enum", data=np.array([0, 500, -7, 500], ">i2"), dtype=e)
     say(name, "enum", "as:i4", "np:", np.array([0, 500, -7, 500], "<i4").tobytes(), (4,))
+
+# Complex numbers of a class of their own, which h5py makes none of.
+with h5py.File(os.path.join(folder, "complex.h5"), "w", libver=("v200", "v200")) as f:
+    for call, *arguments in [("H5Tcomplex_create", ctypes.c_int64),
+                             ("H5Dcreate2", ctypes.c_int64, ctypes.c_char_p, *[ctypes.c_int64] * 5),
+                             ("H5Dwrite", *[ctypes.c_int64] * 5, ctypes.c_void_p)]:
+        getattr(lib, call).restype = ctypes.c_int if call == "H5Dwrite" else ctypes.c_int64
+        getattr(lib, call).argtypes = arguments
+    for path, part, code in (("c4", "H5T_IEEE_F16LE_g", "f2"), ("c8", "H5T_IEEE_F32BE_g", ">f4"), ("c16", "H5T_IEEE_F64LE_g", "<f8")):
+        whole = numbers((6, 5), "c16")
+        parts = np.stack([whole.real, whole.imag], -1).astype(code)
+        kind = lib.H5Tcomplex_create(ctypes.c_int64.in_dll(lib, part).value)
+        space = h5py.h5s.create_simple((6, 5))
+        d = lib.H5Dcreate2(f.id.id, path.encode(), kind, space.id, 0, 0, 0)
+        assert kind >= 0 and d >= 0 and lib.H5Dwrite(d, kind, 0, 0, 0, parts.ctypes.data) >= 0
+        lib.H5Dclose(ctypes.c_int64(d))
+        say("complex.h5", path, "raw", "np:", parts.tobytes(), (6, 5))
+        say("complex.h5", path, "as:c16", "np:", parts.astype("<f8").tobytes(), (6, 5))
 
 # Many small datasets.
 for low in ("earliest", "v110"):

@@ -3,6 +3,7 @@
 mod corpus;
 pub mod generated;
 mod image_memory;
+mod images;
 mod mutation;
 mod opening;
 mod walker;
