@@ -3,16 +3,22 @@
 //! A target may return early, never panic, hang or allocate without bound. `cargo fuzz run TARGET --features libfuzzer`
 //! drives one with libFuzzer; `cargo test` replays the seeds in `corpus/` and simple mutations of them.
 
+mod cache_image;
 mod decoders;
 mod filters;
 mod hdf5;
+mod messages;
 mod pack;
+mod structures;
 mod wire;
 
+pub use cache_image::cache_image;
 pub use decoders::*;
 pub use filters::filters;
 pub use hdf5::hdf5;
+pub use messages::*;
 pub use pack::pack;
+pub use structures::*;
 pub use wire::wire;
 
 /// A target's name, which is that of its folder in `corpus/`, and its function.
@@ -38,6 +44,34 @@ pub const TARGETS: &[Target] = &[
     ("zstandard", zstandard),
     ("vbz", vbz),
     ("blosc2", blosc2),
+    ("superblock", superblock),
+    ("object_header", object_header),
+    ("datatype", datatype),
+    ("btree_v1", btree_v1),
+    ("symbol_entry", symbol_entry),
+    ("btree_v2", btree_v2),
+    ("local_heap", local_heap),
+    ("global_heap", global_heap),
+    ("fractal_heap", fractal_heap),
+    ("chunk_node", chunk_node),
+    ("chunk_record", chunk_record),
+    ("fixed_array", fixed_array),
+    ("extensible_array", extensible_array),
+    ("shared_messages", shared_messages),
+    ("free_space", free_space),
+    ("selection", selection),
+    ("virtual_block", virtual_block),
+    ("message_dataspace", message_dataspace),
+    ("message_data_layout", message_data_layout),
+    ("message_filter_pipeline", message_filter_pipeline),
+    ("message_fill_value", message_fill_value),
+    ("message_link", message_link),
+    ("message_attribute", message_attribute),
+    ("message_external_files", message_external_files),
+    ("message_group", message_group),
+    ("message_shared", message_shared),
+    ("message_file", message_file),
+    ("cache_image", cache_image),
 ];
 
 /// Bytes that one target may have allocated at a time.
