@@ -167,6 +167,9 @@ fn float(b: &[u8], order: ByteOrder, bits: &BitField, l: &FloatLayout) -> Value 
             Value::Float64(f64::from_le_bytes([a, b, c, d, e, f, g, h]))
         }
         ((15, 10, 5, 0, 10), 15, &[a, b]) if plain => Value::Float32(half_to_f32(u16::from_le_bytes([a, b]))),
+        // bfloat16 is the upper half of a binary32, E5M2 that of a binary16.
+        ((15, 7, 8, 0, 7), 127, &[a, b]) if plain => Value::Float32(f32::from_le_bytes([0, 0, a, b])),
+        ((7, 2, 5, 0, 2), 15, &[a]) if plain => Value::Float32(half_to_f32(u16::from_le_bytes([0, a]))),
         _ => Value::Bytes(b.to_vec()),
     }
 }

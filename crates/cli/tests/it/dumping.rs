@@ -15,7 +15,7 @@ fn made() -> Option<TempDir> {
 }
 
 /// Lines without layout: no white space, no positions of elements, no comma at a line's end.
-fn words(text: &str) -> Vec<String> {
+pub fn words(text: &str) -> Vec<String> {
     let mut all = String::new();
     for line in text.lines() {
         let line = line.trim();
@@ -67,6 +67,7 @@ fn every_kind_of_object_is_dumped() {
     insta::with_settings!({ prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!("dump-kinds", transcript(folder.path(), &["dump", "kinds.h5"]));
         insta::assert_snapshot!("dump-kinds-json", transcript(folder.path(), &["dump", "kinds.h5", "--json"]));
+        insta::assert_snapshot!("dump-newest", transcript(folder.path(), &["dump", "newest.h5"]));
         let selected = &["dump", "kinds.h5", "/three", "--select", "1, :, ::2"];
         insta::assert_snapshot!("dump-kinds-selection", transcript(folder.path(), selected));
     });

@@ -4,6 +4,8 @@ mod behaviour;
 mod comparing;
 mod corpus;
 mod dumping;
+mod generations;
+mod images;
 mod lanes;
 mod packing;
 mod program;

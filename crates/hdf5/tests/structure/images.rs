@@ -15,6 +15,8 @@ fn block(bytes: &[u8]) -> std::ops::Range<usize> {
     start..start + len as usize
 }
 
+type Damage = Box<dyn Fn(&mut [u8])>;
+
 /// Where the fields of the first entry are in the block: its address, then its length.
 const ADDRESS: usize = 18 + 14;
 const LENGTH: usize = ADDRESS + 8;
@@ -36,7 +38,6 @@ fn damaged_images_are_refused_with_the_reason() {
         let at = LENGTH + 8 + 8 * parents + len + 14;
         u64::from_le_bytes(b[at..at + 8].try_into().expect("eight bytes"))
     };
-    type Damage = Box<dyn Fn(&mut [u8])>;
     let cases: [(&str, Damage, bool, &str); 9] = [
         ("checksum", Box::new(|b| b[40] ^= 1), false, "checksum does not match"),
         ("signature", Box::new(|b| b[0] = b'X'), true, "metadata cache image"),
