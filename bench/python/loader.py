@@ -12,12 +12,18 @@ import warnings
 
 import numpy as np
 import tensilo
+from made import noise, pictures
 
 warnings.simplefilter("ignore")
 FOLDER = sys.argv[1]
 BATCH, WORKERS = 256, 2
 #: Name of a size: records, bytes of a record, batches of a turn, batches before it that are not timed.
-SIZES = {"784 B": (60_000, 784, 400, 16), "150,528 B": (2_000, 150_528, 24, 12)}
+SIZES = {
+    "784 B": (60_000, 784, 400, 16),
+    "150,528 B": (1_000, 150_528, 24, 12),
+    "784 B of noise": (60_000, 784, 400, 16),
+    "150,528 B of noise": (1_000, 150_528, 24, 12),
+}
 #: Iterators of all contestants, by case and name.
 OPEN = {}
 
@@ -25,13 +31,10 @@ OPEN = {}
 def data(size):
     """Records and labels of a size, mapped; the label is the record's number."""
     records, width, _, _ = SIZES[size]
-    path = f"{FOLDER}/{width}.npy"
+    kind = noise if "noise" in size else pictures
+    path = f"{FOLDER}/{width}-{kind.__name__}.npy"
     if not os.path.exists(path):
-        rng = np.random.default_rng(1)
-        # Two bits of noise in smooth rows: deflate has something to do.
-        rows = (np.arange(records)[:, None] + np.arange(width)[None, :] // 8).astype("u1")
-        rows += rng.integers(0, 4, rows.shape, dtype="u1")
-        np.save(path, rows)
+        np.save(path, kind(records, width))
         np.save(f"{FOLDER}/{width}-labels.npy", np.arange(records))
     return np.load(path, mmap_mode="r"), np.load(f"{FOLDER}/{width}-labels.npy", mmap_mode="r")
 
@@ -58,6 +61,19 @@ def ours_stores(codec):
     from tensilo.loaderx import Dataset
 
     return lambda size: iter(tensilo.DataLoader(*map(Dataset, stores(size, codec)), WORKERS, BATCH, 4, "iid"))
+
+
+def ours_own(codec):
+    """Our loader over a store of ours that has data and label."""
+
+    def start(size):
+        path = f"{FOLDER}/{size}-{codec}.trec"
+        if not os.path.exists(path):
+            records, labels = data(size)
+            tensilo.Records.write(path, {"data": records, "label": labels}, codec=codec)
+        return iter(tensilo.DataLoader(tensilo.Records(path), None, WORKERS, BATCH, 4, "iid"))
+
+    return start
 
 
 def loaderx_stores(codec):
@@ -115,11 +131,13 @@ def grain_mapped(kind):
 CONTESTANTS = [
     ("raw", "tensilo", lambda: ours_mapped),
     ("raw", "tensilo, loaderx's stores", lambda: ours_stores("raw")),
+    ("raw", "tensilo, own store", lambda: ours_own("raw")),
     ("raw", "loaderx", lambda: loaderx_stores("raw")),
     ("raw", "torch, 0 workers", lambda: torch_mapped(0)),
     ("raw", "torch, 2 workers", lambda: torch_mapped(2)),
     ("raw", "grain, 2 threads", lambda: grain_mapped("threads")),
     ("raw", "grain, 2 processes", lambda: grain_mapped("processes")),
+    ("flate", "tensilo, own store", lambda: ours_own("deflate:1")),
     ("flate", "tensilo, loaderx's stores", lambda: ours_stores("flate")),
     ("flate", "loaderx", lambda: loaderx_stores("flate")),
 ]
@@ -180,9 +198,10 @@ def first_batch(size):
 
 
 def resident():
-    """Bytes of this process that are in memory and are no file's."""
+    """Bytes of this process in memory: those that are no file's, and all."""
     with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
+        found = dict(line.split(":") for line in status)
+    return [int(found[name].split()[0]) << 10 for name in ("RssAnon", "VmRSS")]
 
 
 def growth():
@@ -195,12 +214,12 @@ def growth():
         next(iterator)
     after = resident()
     iterator.close()
-    return [before, after]
+    return [*before, *after]
 
 
-def samplers():
-    """Names of what makes batches of record numbers."""
-    length, n = 1_000_000, 8192
+def samplers(n):
+    """Names of what makes batches of `n` record numbers."""
+    length = 1_000_000
     OPEN["tensilo, iid"] = tensilo.Sampler(length, n, "iid").next
     OPEN["tensilo, sequential"] = tensilo.Sampler(length, n, "sequential").next
     OPEN["tensilo, epoch"] = tensilo.Sampler(length, n, "epoch").next

@@ -12,26 +12,36 @@ import time
 
 import numpy as np
 import tensilo
+from made import noise, pictures
 
 FOLDER = sys.argv[1]
 BATCH = 256
-#: Name of a size: records, bytes of a record, batches of a turn.
-SIZES = {"784 B": (60_000, 784, 200), "150,528 B": (1_500, 150_528, 12)}
+#: Name of a size: records, bytes of a record, most batches of a turn, records that are appended.
+SIZES = {
+    "784 B": (60_000, 784, 150, 20_000),
+    "150,528 B": (600, 150_528, 4, 150),
+    "784 B of noise": (60_000, 784, 150, 20_000),
+    "150,528 B of noise": (600, 150_528, 4, 150),
+}
+#: Seconds after which a turn ends early.
+TURN = 0.1
 CODECS = {"raw": "raw", "deflate": "deflate:1", "zstd": "zstd:1", "lz4": "lz4"}
 #: What gathers a batch, by size and name.
 GATHER = {}
 
 
 def data(size):
-    """Records of a size, mapped: two bits of noise in smooth rows, so that codecs have something to do."""
-    count, width, _ = SIZES[size]
-    path = f"{FOLDER}/{width}.npy"
+    """Records of a size, mapped: see `pictures`; with `noise` in the name, of noise in smooth rows."""
+    count, width, *_ = SIZES[size]
+    path = f"{FOLDER}/{folder_name(size)}.npy"
     if not os.path.exists(path):
-        rng = np.random.default_rng(1)
-        rows = (np.arange(count)[:, None] + np.arange(width)[None, :] // 8).astype("u1")
-        rows += rng.integers(0, 4, rows.shape, dtype="u1")
-        np.save(path, rows)
+        np.save(path, noise(count, width) if "noise" in size else pictures(count, width))
     return np.load(path, mmap_mode="r")
+
+
+def folder_name(size):
+    """Part of the names of a size's files."""
+    return f"{SIZES[size][1]}{'-noise' if 'noise' in size else ''}"
 
 
 def ids(size, order, k):
@@ -47,7 +57,7 @@ def ours(size):
     array = data(size)
     found = {}
     for name, codec in CODECS.items():
-        path = f"{FOLDER}/{array.shape[1]}-{name}.trec"
+        path = f"{FOLDER}/{folder_name(size)}-{name}.trec"
         if not os.path.exists(path):
             tensilo.Records.write(path, array, codec=codec)
         found[f"tensilo {name}"] = tensilo.Records(path)
@@ -71,7 +81,7 @@ def peers(size):
         import loaderx
 
         for codec in ("raw", "flate"):
-            path = f"{FOLDER}/{width}-{codec}-loaderx"
+            path = f"{FOLDER}/{folder_name(size)}-{codec}-loaderx"
             if not os.path.exists(path):
                 loaderx.Dataset.write(path, array, codec=codec).close()
             gather[f"loaderx {codec}"] = loaderx.Dataset(path).__getitem__
@@ -80,7 +90,7 @@ def peers(size):
     try:
         import pyarrow as pa
 
-        path = f"{FOLDER}/{width}.arrow"
+        path = f"{FOLDER}/{folder_name(size)}.arrow"
         if not os.path.exists(path):
             column = pa.FixedSizeBinaryArray.from_buffers(
                 pa.binary(width), len(array), [None, pa.py_buffer(np.ascontiguousarray(array))]
@@ -101,7 +111,7 @@ def peers(size):
     try:
         import lmdb
 
-        path = f"{FOLDER}/{width}.lmdb"
+        path = f"{FOLDER}/{folder_name(size)}.lmdb"
         if not os.path.exists(path):
             env = lmdb.open(path, map_size=array.nbytes * 2 + (1 << 28))
             with env.begin(write=True) as t:
@@ -123,7 +133,7 @@ def peers(size):
     try:
         from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
-        path = f"{FOLDER}/{width}.array_record"
+        path = f"{FOLDER}/{folder_name(size)}.array_record"
         if not os.path.exists(path):
             writer = ArrayRecordWriter(path, "group_size:1,uncompressed")
             for row in array:
@@ -151,12 +161,14 @@ def names(size, order):
 
 
 def turn(size, order, name):
-    """Seconds of the batches of a turn."""
+    """Seconds of a batch: the mean of a turn's."""
     gather, lists = GATHER[size][name], [ids(size, order, k) for k in range(SIZES[size][2])]
-    begin = time.perf_counter()
-    for i in lists:
+    begin, done = time.perf_counter(), 0
+    for done, i in enumerate(lists, 1):
         gather(i)
-    return time.perf_counter() - begin
+        if time.perf_counter() - begin > TURN:
+            break
+    return (time.perf_counter() - begin) / done
 
 
 def writers():
@@ -170,8 +182,8 @@ def writers():
 
 
 def append(size, name):
-    """Seconds to write all records of a size."""
-    array = np.array(data(size))
+    """Seconds to write records of a size."""
+    array = np.array(data(size)[: SIZES[size][3]])
     path = f"{FOLDER}/appended"
     library, codec = name.split()
     begin = time.perf_counter()
@@ -196,9 +208,10 @@ def append(size, name):
 
 
 def resident():
-    """Bytes of this process that are in memory and are no file's."""
+    """Bytes of this process in memory: those that are no file's, and all."""
     with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
+        found = dict(line.split(":") for line in status)
+    return [int(found[name].split()[0]) << 10 for name in ("RssAnon", "VmRSS")]
 
 
 def growth():
@@ -210,7 +223,7 @@ def growth():
     before = resident()
     for k in range(10_000):
         gather(lists[k % 50])
-    return [before, resident()]
+    return [*before, *resident()]
 
 
 if __name__ == "__main__":
