@@ -5,6 +5,7 @@ Run it from the repository's root: `.venv/bin/python fuzz/make_corpus.py`.
 
 import ctypes
 import io
+import os
 import pathlib
 import struct
 import tempfile
@@ -12,6 +13,7 @@ import tempfile
 import h5py
 import hdf5plugin
 import numpy as np
+import tensilo
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 
@@ -424,9 +426,43 @@ def libhdf5():
     return ctypes.CDLL(str(next((site / "h5py.libs").glob("libhdf5-*.so*"))))
 
 
+def records():
+    """Small stores of our own format, one for each codec, and one of several fields."""
+
+    def store(name, fields, **options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/store.trec"
+            tensilo.Records.write(path, fields, **options)
+            with open(path, "rb") as file:
+                write("records", name, file.read())
+
+    rows = counts(140 * 24, "u2").reshape(140, 24)
+    for codec in ("raw", "deflate:1", "zstd:1", "lz4", "shuffle+deflate:6", "bitshuffle+lz4"):
+        store(codec.replace(":", "-").replace("+", "-"), rows, codec=codec)
+    store("two-fields", {"image": rows[:9].reshape(9, 4, 6), "label": np.arange(9)}, metadata={"made": "for fuzzing"})
+
+
+def zrecord():
+    """The stores that loaderx wrote for the tests, as the target wants them."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crates/records/tests/fixtures/zrecord")
+    for name in sorted(os.listdir(folder)):
+        parts = []
+        for part in ("meta.zr.head", "0.zr.head"):
+            with open(os.path.join(folder, name, part), "rb") as file:
+                parts.append(file.read())
+        meta, chunk = parts
+        # Zeros at the ends were left out.
+        end, count = struct.unpack_from("<II", meta, 8)
+        meta, chunk = meta.ljust(16 + 16 * count, b"\0"), chunk.ljust(end, b"\0")
+        if len(meta) < 1 << 16 and len(chunk) < 1 << 14:
+            write("zrecord", name, len(meta).to_bytes(2, "little") + meta + chunk)
+
+
 if __name__ == "__main__":
     wire()
     filters()
     decoders()
     hdf5()
     structures()
+    records()
+    zrecord()

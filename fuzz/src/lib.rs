@@ -9,6 +9,7 @@ mod filters;
 mod hdf5;
 mod messages;
 mod pack;
+mod records;
 mod structures;
 mod wire;
 
@@ -18,6 +19,7 @@ pub use filters::filters;
 pub use hdf5::hdf5;
 pub use messages::*;
 pub use pack::pack;
+pub use records::{records, zrecord};
 pub use structures::*;
 pub use wire::wire;
 
@@ -30,6 +32,8 @@ pub const TARGETS: &[Target] = &[
     ("filters", filters),
     ("hdf5", hdf5),
     ("pack", pack),
+    ("records", records),
+    ("zrecord", zrecord),
     ("deflate", deflate),
     ("fletcher32", fletcher32),
     ("szip", szip),

@@ -70,6 +70,7 @@ impl Sealed {
             b"FSSE",
         ];
         let mut found = Vec::from_iter(Self::manifest(seed));
+        found.extend(Self::records(seed));
         for start in 0..seed.len() {
             if SIGNATURES.iter().any(|s| seed[start..].starts_with(s)) {
                 let holds = |end: &usize| seed[*end..*end + 4] == lookup3(&seed[start..*end]).to_le_bytes();
@@ -89,6 +90,45 @@ impl Sealed {
             sum_at: 12,
             sum: crc32fast::hash,
         })
+    }
+
+    /// What a record store seals, from the inside out: cells, leaves, schema and metadata, the state block, and the
+    /// commit records, of which the first has the state's checksum too.
+    fn records(seed: &[u8]) -> Vec<Self> {
+        let number = |at: usize, bytes: usize| -> usize {
+            let field = seed.get(at..at + bytes).unwrap_or_default();
+            field.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b))
+        };
+        if !seed.starts_with(b"\x89TREC\r\n\x1a") {
+            return Vec::new();
+        }
+        let sealed = |start: usize, bytes: usize, sum_at: usize| Self {
+            start,
+            end: start + bytes,
+            sum_at,
+            sum: crc32c::crc32c,
+        };
+        // The newer commit record counts.
+        let copy = if number(4096 + 16, 8) > number(16, 8) { 4096 } else { 0 };
+        let (state, bytes) = (number(copy + 24, 8), number(copy + 32, 8));
+        let (records, fields) = (number(state + 16, 8), number(state + 88, 4));
+        let leaf = 128 * fields * 24;
+        let pages = state + 96 + 20 * number(state + 92, 4);
+        let leaves = pages..pages + 12 * (records / 128 % 128);
+        let tail = leaves.end..leaves.end + records % 128 * fields * 24;
+        let mut found: Vec<Self> = tail
+            .step_by(24)
+            .filter(|entry| number(entry + 18, 1) & 15 != 4)
+            .map(|entry| sealed(number(entry, 8), number(entry + 8, 5), entry + 20))
+            .collect();
+        found.extend(leaves.step_by(12).map(|page| sealed(number(page, 8), leaf, page + 8)));
+        for block in [state + 48, state + 68].into_iter().filter(|block| number(block + 8, 8) > 0) {
+            found.push(sealed(number(block, 8), number(block + 8, 8), block + 16));
+        }
+        found.push(sealed(state, bytes - 4, state + bytes - 4));
+        found.push(sealed(state, bytes - 4, copy + 40));
+        found.push(sealed(copy, 60, copy + 60));
+        found
     }
 
     /// Makes the checksum right again, so that a change reaches the parser behind it.
@@ -206,5 +246,16 @@ fn no_input_is_too_short() {
 fn sealed_metadata_is_found_in_files_that_have_checksums() {
     for (path, bytes) in seeds("hdf5").into_iter().filter(|(p, _)| p.to_string_lossy().contains("latest")) {
         assert!(Sealed::find(&bytes).len() > 1, "{}", path.display());
+    }
+}
+
+#[test]
+fn what_record_stores_seal_is_found_and_sealing_it_again_changes_nothing() {
+    for (path, bytes) in seeds("records") {
+        let sealed = Sealed::find(&bytes);
+        assert!(sealed.len() > 4, "{}", path.display());
+        let mut again = bytes.clone();
+        sealed.iter().for_each(|s| s.seal(&mut again));
+        assert!(again == bytes, "{}", path.display());
     }
 }
