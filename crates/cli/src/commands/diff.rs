@@ -6,7 +6,7 @@ use crate::output::{Output, human};
 use clap::Args;
 use std::path::PathBuf;
 use tensilo::Error;
-use tensilo::diff::{Finding, diff};
+use tensilo::diff::{Finding, Tolerance, diff_within};
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -28,6 +28,14 @@ pub struct DiffArguments {
     #[arg(long)]
     pub skip_incomparable: bool,
 
+    /// Integers and floats at most this far apart are the same: |a − b| ≤ DISTANCE.
+    #[arg(long, short, value_name = "DISTANCE", value_parser = positive, conflicts_with = "relative")]
+    pub delta: Option<f64>,
+
+    /// Integers and floats apart by at most this part of the first are the same: |(b − a) / a| ≤ PART.
+    #[arg(long, short = 'p', value_name = "PART", value_parser = positive)]
+    pub relative: Option<f64>,
+
     /// Print nothing; the exit code is the answer.
     #[arg(long, short)]
     pub quiet: bool,
@@ -37,6 +45,13 @@ pub struct DiffArguments {
     pub open: OpenArguments,
 }
 
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
+        _ => Err("not a positive number".to_owned()),
+    }
+}
+
 /// Compares and prints what differs.
 pub fn run(a: &DiffArguments, out: &mut Output) -> Outcome {
     let (first, second) = (a.open.open(&a.first)?, a.open.open(&a.second)?);
@@ -44,6 +59,11 @@ pub fn run(a: &DiffArguments, out: &mut Output) -> Outcome {
     let first = first.object(path)?;
     let second = second.object(a.second_path.as_deref().unwrap_or(path))?;
     let monitor = out.monitor();
+    let tolerance = match (a.delta, a.relative) {
+        (Some(most), _) => Tolerance::Absolute(most),
+        (None, Some(most)) => Tolerance::Relative(most),
+        (None, None) => Tolerance::Exact,
+    };
     let mut same = true;
     let mut stop = None;
     let mut each = |found: &Finding| -> Result<(), Error> {
@@ -61,7 +81,7 @@ pub fn run(a: &DiffArguments, out: &mut Output) -> Outcome {
             broken_pipe()
         })
     };
-    let result = diff(&first, &second, &monitor, &mut each);
+    let result = diff_within(&first, &second, tolerance, &monitor, &mut each);
     if let Some(stop) = stop {
         return Err(stop);
     }

@@ -1,6 +1,6 @@
 //! Datasets and attributes element by element, box by box, so that memory is needed for two boxes only.
 
-use super::References;
+use super::How;
 use super::element::Elements;
 use super::types::stands_alone;
 use crate::hdf5::{Dataset, Dataspace, File, Hyperslab};
@@ -64,7 +64,7 @@ pub(super) fn coordinates(mut number: u64, shape: &[u64]) -> Vec<u64> {
 }
 
 /// Compares two datasets of one shape and comparable types.
-pub(super) fn datasets(a: &Dataset, b: &Dataset, refs: &References, monitor: &dyn Monitor) -> Result<Count> {
+pub(super) fn datasets(a: &Dataset, b: &Dataset, how: How<'_>, monitor: &dyn Monitor) -> Result<Count> {
     let sides = (Side::new(a.file(), a.datatype()), Side::new(b.file(), b.datatype()));
     let mut found = Count::default();
     let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ pub(super) fn datasets(a: &Dataset, b: &Dataset, refs: &References, monitor: &dy
         a.read_bytes_into_with(&selection, &mut x, &quiet)?;
         b.read_bytes_into_with(&selection, &mut y, &quiet)?;
         let at = |n: u64| coordinates(n, &extents).iter().zip(&origin).map(|(c, o)| c + o).collect();
-        elements(&sides, (&x, &y), refs, monitor, &at, &mut found)?;
+        elements(&sides, (&x, &y), how, monitor, &at, &mut found)?;
     }
     Ok(found)
 }
@@ -117,7 +117,7 @@ impl Monitor for StopOnly<'_> {
 pub(super) fn elements(
     (first, second): &(Side<'_>, Side<'_>),
     (a, b): (&[u8], &[u8]),
-    refs: &References,
+    how: How<'_>,
     monitor: &dyn Monitor,
     at: &dyn Fn(u64) -> Vec<u64>,
     found: &mut Count,
@@ -127,7 +127,7 @@ pub(super) fn elements(
     if alone && a == b {
         return Ok(());
     }
-    let compare = Elements { first, second, refs, monitor };
+    let compare = Elements { first, second, refs: how.refs, tolerance: how.tolerance, monitor };
     for (n, (x, y)) in (0..).zip(a.chunks_exact(first.width()).zip(b.chunks_exact(second.width()))) {
         if (alone && x == y) || compare.same(x, y)? {
             continue;

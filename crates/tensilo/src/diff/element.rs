@@ -1,9 +1,8 @@
-//! Are two elements the same? Numbers by value (two NaNs are the same, 0 and −0 are not), text without its padding,
-//! what lies in a heap by what is there, references by the objects they lead to.
+//! Are two elements the same? Numbers by value and [`Tolerance`], text without its padding, what lies in a heap by what is there, references by the objects they lead to.
 
-use super::References;
 use super::data::Side;
-use crate::value::{Value, decode};
+use super::{References, Tolerance};
+use crate::value::decode;
 use crate::view::FileHeap;
 use tensilo_core::{Error, Monitor, Result};
 use tensilo_hdf5::format::Address;
@@ -18,6 +17,7 @@ pub(super) struct Elements<'a> {
     pub(super) first: &'a Side<'a>,
     pub(super) second: &'a Side<'a>,
     pub(super) refs: &'a References,
+    pub(super) tolerance: Tolerance,
     pub(super) monitor: &'a dyn Monitor,
 }
 
@@ -50,7 +50,11 @@ impl Elements<'_> {
             }
             (Class::Array { base: p, .. }, Class::Array { base: q, .. })
             | (Class::Complex { base: p }, Class::Complex { base: q }) => self.lists((p, a), (q, b), level),
-            (Class::Enum { base: p, .. }, Class::Enum { base: q, .. }) => self.of((p, a), (q, b), level + 1),
+            (Class::Enum { base: p, .. }, Class::Enum { base: q, .. }) => {
+                // Names have no distance.
+                let exact = Elements { tolerance: Tolerance::Exact, ..*self };
+                exact.of((p, a), (q, b), level + 1)
+            }
             (Class::Compound { members: x }, Class::Compound { members: y }) => {
                 for (x, y) in x.iter().zip(y) {
                     let (r, w) = (part(&x.datatype, a, x.offset)?, part(&y.datatype, b, y.offset)?);
@@ -64,7 +68,9 @@ impl Elements<'_> {
             _ => {
                 let x = decode(s, a, &FileHeap(self.first.file))?;
                 let y = decode(t, b, &FileHeap(self.second.file))?;
-                Ok(same_number(&x, &y))
+                let numbers = matches!(s.class, Class::Integer { .. } | Class::Float { .. });
+                let tolerance = if numbers { self.tolerance } else { Tolerance::Exact };
+                Ok(tolerance.same(&x, &y))
             }
         }
     }
@@ -90,20 +96,8 @@ impl Elements<'_> {
             (x, y) => {
                 let first = self.first.file.object_at(Address(x), "(referred to)")?;
                 let second = self.second.file.object_at(Address(y), "(referred to)")?;
-                self.refs.same(&first, &second, self.monitor)
+                self.refs.same(&first, &second, self.tolerance, self.monitor)
             }
         }
-    }
-}
-
-fn same_number(a: &Value, b: &Value) -> bool {
-    let wide = |v: &Value| match v {
-        Value::Float32(x) => Some(f64::from(*x)),
-        Value::Float64(x) => Some(*x),
-        _ => None,
-    };
-    match (wide(a), wide(b)) {
-        (Some(x), Some(y)) => x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan()),
-        _ => a == b,
     }
 }

@@ -16,6 +16,7 @@
 
 mod data;
 mod element;
+mod tolerance;
 mod types;
 
 use crate::hdf5::{Attribute, DamagedAttribute, Dataset, Group, LinkInfo, Object};
@@ -24,6 +25,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tensilo_core::{Error, Monitor, Progress, Result};
 use tensilo_hdf5::object::LinkTarget;
+
+pub use tolerance::Tolerance;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,9 +71,31 @@ type Each<'e> = dyn FnMut(&Finding) -> Result<()> + 'e;
 /// # Errors
 /// What stops either from being read, the monitor's, and those of `each`.
 pub fn diff(first: &Object, second: &Object, monitor: &dyn Monitor, each: &mut Each<'_>) -> Result<()> {
-    let refs = References::default();
-    let mut comparison = Comparison { monitor, each, refs: &refs, seen: HashSet::new(), level: 0 };
+    diff_within(first, second, Tolerance::Exact, monitor, each)
+}
+
+/// As [`diff`], but integers and floats (of datasets and attributes, also inside compounds, arrays and sequences) that
+/// are near enough are the same.
+///
+/// # Errors
+/// As [`diff`].
+pub fn diff_within(
+    first: &Object,
+    second: &Object,
+    tolerance: Tolerance,
+    monitor: &dyn Monitor,
+    each: &mut Each<'_>,
+) -> Result<()> {
+    let how = How { refs: &References::default(), tolerance };
+    let mut comparison = Comparison { monitor, each, how, seen: HashSet::new(), level: 0 };
     comparison.objects(first, second)
+}
+
+/// How elements are compared.
+#[derive(Debug, Clone, Copy)]
+struct How<'a> {
+    refs: &'a References,
+    tolerance: Tolerance,
 }
 
 /// Verdicts on pairs of objects that elements refer to, by their addresses.
@@ -80,7 +105,7 @@ pub(crate) struct References(std::cell::RefCell<HashMap<(u64, u64), bool>>);
 struct Comparison<'a> {
     monitor: &'a dyn Monitor,
     each: &'a mut Each<'a>,
-    refs: &'a References,
+    how: How<'a>,
     /// Pairs of objects that were compared, or are being compared.
     seen: HashSet<(u64, u64)>,
     level: u64,
@@ -88,7 +113,13 @@ struct Comparison<'a> {
 
 impl References {
     /// Are two objects that elements refer to the same? A pair that is being compared already is taken for the same.
-    fn same(&self, first: &Object, second: &Object, monitor: &dyn Monitor) -> Result<bool> {
+    fn same(
+        &self,
+        first: &Object,
+        second: &Object,
+        tolerance: Tolerance,
+        monitor: &dyn Monitor,
+    ) -> Result<bool> {
         let pair = (first.address().0, second.address().0);
         if let Some(known) = self.0.borrow().get(&pair) {
             return Ok(*known);
@@ -99,8 +130,8 @@ impl References {
             same = false;
             Err(Error::cancelled())
         };
-        let mut comparison =
-            Comparison { monitor, each: &mut each, refs: self, seen: HashSet::new(), level: 0 };
+        let how = How { refs: self, tolerance };
+        let mut comparison = Comparison { monitor, each: &mut each, how, seen: HashSet::new(), level: 0 };
         let compared = comparison.objects(first, second);
         if same {
             compared?;
@@ -235,7 +266,7 @@ impl Comparison<'_> {
             return (self.each)(&finding(a.path(), "type", x, y));
         }
         let located = |e: Error| e.in_object(text(a.path()));
-        let found = data::datasets(a, b, self.refs, self.monitor).map_err(located)?;
+        let found = data::datasets(a, b, self.how, self.monitor).map_err(located)?;
         self.report(a.path(), None, found)
     }
 
@@ -296,7 +327,7 @@ impl Comparison<'_> {
         let sides = (Side::new(a.file(), a.datatype()), Side::new(b.file(), b.datatype()));
         let mut found = data::Count::default();
         let at = |n: u64| data::coordinates(n, a.shape());
-        data::elements(&sides, (a.read_bytes(), b.read_bytes()), self.refs, self.monitor, &at, &mut found)?;
+        data::elements(&sides, (a.read_bytes(), b.read_bytes()), self.how, self.monitor, &at, &mut found)?;
         self.report(path, Some(name), found)
     }
 }
