@@ -1,5 +1,5 @@
 //! A table for people and JSON lines for programs, from the same rows.
-#![expect(clippy::disallowed_methods, reason = "drawings need no crash safety")]
+#![expect(clippy::disallowed_methods, reason = "drawings and rows need no crash safety")]
 
 use crate::measure::{Contestant, Seconds, in_turn};
 use crate::plot::Plot;
@@ -36,12 +36,44 @@ pub struct Report {
     plots: Vec<Plot>,
     /// Is every case also told of on stderr as soon as it is known?
     live: bool,
+    /// Where rows are added as they come.
+    rows_file: Option<PathBuf>,
 }
 
 impl Report {
     /// A report that also tells of every case on stderr as soon as it is known.
     pub fn live() -> Self {
         Self { live: true, ..Self::default() }
+    }
+
+    /// A live report that also adds each row to the file `rows.jsonl` beside the build; `anew` empties it first.
+    pub fn kept(name: &str, anew: bool) -> Result<Self, String> {
+        let folder = folder(name)?;
+        let path = folder.join("rows.jsonl");
+        let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        if anew {
+            std::fs::write(&path, "").map_err(failed)?;
+        }
+        eprintln!("rows are added to {}", path.display());
+        Ok(Self { rows_file: Some(path), ..Self::live() })
+    }
+
+    /// Tells of the rows from number `before` on, or of something else.
+    fn tell(&self, before: usize, line: &str) {
+        let rows = &self.rows[before..];
+        if self.live {
+            let each = rows.iter().map(|r| format!("{} {:.3} ms", r.name, r.seconds.median * 1e3));
+            let each = each.collect::<Vec<_>>().join(", ");
+            eprintln!("{line}{}{each}", if each.is_empty() { "" } else { ": " });
+        }
+        let Some(path) = &self.rows_file else { return };
+        let lines: String = rows.iter().map(Row::json).collect();
+        let added = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let written = added.and_then(|mut file| std::io::Write::write_all(&mut file, lines.as_bytes()));
+        if let Err(e) = written {
+            eprintln!("{}: {e}", path.display());
+        }
     }
 
     /// Times the contestants of one case, which each handle `bytes` uncompressed bytes per call.
@@ -70,27 +102,24 @@ impl Report {
             return;
         };
         let over = best.seconds.median / first.median;
-        let mut line = format!("{case}: {over:.2} × the fastest other ({})", best.name);
+        let than = format!("{over:.2} × the fastest other ({})", best.name);
+        let mut line = format!("{case}: {than}");
         if let Some(goal) = goal
             && let Some(other) = rows.iter().find(|r| r.name == goal.against)
         {
             let reached = other.seconds.median / first.median;
-            let verdict = if reached >= goal.times { "reached" } else { "missed" };
-            let wanted = format!("{reached:.2} × {} (goal {}, {verdict})", goal.against, goal.times);
-            line = format!("{case}: {wanted}, {over:.2} × the fastest other ({})", best.name);
+            let verdict = if reached >= goal.times { "met" } else { "missed" };
+            let other = if over >= 1.0 { "met" } else { "missed" };
+            let wanted = format!("{reached:.2} × {} (goal {}: {verdict})", goal.against, goal.times);
+            line = format!("{case}: {wanted}, {than} (goal 1: {other})");
         }
-        if self.live {
-            let each = rows.iter().map(|r| format!("{} {:.3} ms", r.name, r.seconds.median * 1e3));
-            eprintln!("{line}: {}", each.collect::<Vec<_>>().join(", "));
-        }
+        self.tell(before, &line);
         self.goals.push(line);
     }
 
     /// Adds a line below the table.
     pub fn note(&mut self, text: String) {
-        if self.live {
-            eprintln!("{text}");
-        }
+        self.tell(self.rows.len(), &text);
         self.notes.push(text);
     }
 
@@ -101,8 +130,7 @@ impl Report {
 
     /// Writes the drawings beside the build and returns their paths.
     pub fn draw(&self, name: &str) -> Result<Vec<PathBuf>, String> {
-        let this = std::env::current_exe().map_err(|e| e.to_string())?;
-        let folder = this.ancestors().nth(2).ok_or("no folder for drawings")?.join("bench").join(name);
+        let folder = folder(name)?;
         let mut paths = Vec::new();
         for plot in &self.plots {
             let path = folder.join(format!("{}.png", plot.name));
@@ -159,15 +187,27 @@ impl Report {
 
     /// One JSON object a line, schema `tensilo.bench/1`.
     pub fn json(&self) -> String {
-        let mut out = String::new();
-        for r in &self.rows {
-            writeln!(
-                out,
-                "{{\"schema\":\"tensilo.bench/1\",\"case\":{:?},\"who\":{:?},\"bytes\":{},\"seconds\":{:e},\"fastest\":{:e},\"slowest\":{:e},\"ratio\":{:.4}}}",
-                r.case, r.name, r.bytes, r.seconds.median, r.seconds.fastest, r.seconds.slowest, r.ratio
-            )
-            .expect("a string takes text");
-        }
-        out
+        self.rows.iter().map(Row::json).collect()
     }
+}
+
+impl Row {
+    fn json(&self) -> String {
+        format!(
+            "{{\"schema\":\"tensilo.bench/1\",\"case\":{:?},\"who\":{:?},\"bytes\":{},\"seconds\":{:e},\"fastest\":{:e},\"slowest\":{:e},\"ratio\":{:.4}}}\n",
+            self.case,
+            self.name,
+            self.bytes,
+            self.seconds.median,
+            self.seconds.fastest,
+            self.seconds.slowest,
+            self.ratio
+        )
+    }
+}
+
+/// Where a comparison leaves files, beside the build.
+fn folder(name: &str) -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|e| e.to_string())?;
+    Ok(this.ancestors().nth(2).ok_or("no folder for what is left")?.join("bench").join(name))
 }

@@ -30,16 +30,20 @@ const MAKE: &[&str] = &[
     "del x, y, z",
 ];
 
-/// Makes all files in a folder.
-pub fn make(python: &H5py, folder: &Path) -> Result<(), String> {
+/// Defines what the Python process needs, and makes all files in a folder, unless they are there from an earlier run.
+pub fn prepare(python: &H5py, folder: &Path, definitions: &str) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let script = folder.join("definitions.py");
+    std::fs::write(&script, definitions).map_err(failed)?;
+    python.run(&format!("exec(open({:?}).read(), globals())", script.display().to_string()));
     python.run(&format!("F = {:?}", folder.display().to_string()));
-    for statement in [WALK, TILES, FRAMES].iter().chain(MAKE) {
-        python.run(statement);
+    let complete = folder.join("complete");
+    if !complete.exists() {
+        for statement in [WALK, TILES, FRAMES].iter().chain(MAKE) {
+            python.run(statement);
+        }
+        std::fs::write(&complete, "").map_err(failed)?;
     }
     Ok(())
-}
-
-/// Writes a small text file.
-pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }

@@ -3,6 +3,7 @@
 //! compared before anything is timed. Then extra memory, and how time grows with size, chunks, objects and points.
 
 mod files;
+mod hidefix;
 mod memory;
 mod ours;
 mod peers;
@@ -65,6 +66,9 @@ impl Row<'_> {
     /// Compares the results, then times. A reader that refuses or reads something else is named and left out.
     fn run(mut self, report: &mut Report) {
         let wanted = (self.readers[0].read)(true);
+        // What a reader refuses becomes a note.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
         self.readers.retain_mut(|reader| {
             let read = std::panic::AssertUnwindSafe(|| (reader.read)(true));
             match std::panic::catch_unwind(read) {
@@ -73,13 +77,16 @@ impl Row<'_> {
                     report.note(format!("{}: {} reads other values", self.name, reader.name));
                     reader.name == "h5py" && panic!("{}: we do not read what h5py reads", self.name)
                 }
-                Err(_) => {
-                    report.note(format!("{}: {} cannot", self.name, reader.name));
+                Err(reason) => {
+                    let why = reason.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+                    report.note(format!("{}: {} cannot: {why}", self.name, reader.name));
                     false
                 }
             }
         });
-        let goal = self.goal.map(|times| Goal { against: "h5py", times });
+        std::panic::set_hook(hook);
+        let best = Goal { against: "rust-hdf5", times: 1.0 };
+        let goal = Some(self.goal.map_or(best, |times| Goal { against: "h5py", times }));
         let contestants = self.readers.into_iter().map(contestant).collect();
         report.compare_with(self.name, self.bytes, contestants, goal);
     }
@@ -120,34 +127,38 @@ impl H5py {
 }
 
 /// A folder on a file system in memory, where there is one.
-fn folder() -> Result<tempfile::TempDir, String> {
+fn temporary() -> Result<tempfile::TempDir, String> {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     made.map_err(|e| e.to_string())
 }
 
-/// Needs the test environment, whose h5py also makes the files.
+/// Is something of this name wanted? `TENSILO_BENCH_ONLY` holds parts of names, separated by commas.
+fn wanted(name: &str, only: &str) -> bool {
+    only.is_empty() || only.split(',').any(|part| name.contains(part))
+}
+
+/// Needs the test environment, whose h5py also makes the files. `TENSILO_BENCH_FILES` names a folder where they are kept
+/// for the next run.
 pub fn run() -> Result<Report, String> {
     let python = Python::start().ok_or("needs h5py: run `cargo xtask env` first")?;
     let python = H5py(Rc::new(RefCell::new(python)));
-    let folder = folder()?;
-    let script = folder.path().join("definitions.py");
-    files::write_text(&script, PYTHON)?;
-    python.run(&format!("exec(open({:?}).read(), globals())", script.display().to_string()));
-    let mut report = Report::default();
-    let made: PathBuf = folder.path().to_path_buf();
-    files::make(&python, &made)?;
     let only = std::env::var("TENSILO_BENCH_ONLY").unwrap_or_default();
-    for row in rows::all(&python, &made) {
-        if row.name.contains(&only) {
+    let mut report = Report::kept("hdf5-read", only.is_empty())?;
+    let temporary = temporary()?;
+    let kept = std::env::var_os("TENSILO_BENCH_FILES").filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = kept.unwrap_or_else(|| temporary.path().to_path_buf());
+    files::prepare(&python, &folder, PYTHON)?;
+    for row in rows::all(&python, &hidefix::Hidefix::start()?, &folder) {
+        if wanted(row.name, &only) {
             row.run(&mut report);
         }
     }
-    if only.is_empty() || only == "memory" {
-        memory::run(&python, &made, &mut report)?;
+    if wanted("memory", &only) {
+        memory::run(&python, &folder, &mut report)?;
     }
-    if only.is_empty() || only == "scaling" {
-        scaling::run(&made, &mut report)?;
+    if wanted("scaling", &only) {
+        scaling::run(temporary.path(), &mut report)?;
     }
     Ok(report)
 }

@@ -1,5 +1,6 @@
 //! The rows: what is read, by whom, and the goal as a multiple of h5py's speed.
 
+use super::hidefix::Hidefix;
 use super::{H5py, Reader, Row, ours, peers};
 use crate::data::Random;
 use std::path::Path;
@@ -18,12 +19,12 @@ pub fn wanted_points() -> Vec<[u64; 2]> {
 }
 
 /// All rows of the comparison.
-pub fn all<'a>(python: &H5py, folder: &'a Path) -> Vec<Row<'a>> {
+pub fn all<'a>(python: &H5py, hidefix: &Hidefix, folder: &Path) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for (name, file, dataset, bytes, goal) in [
         ("contiguous 64 MiB", "new.h5", "contiguous", MIB_64, 1.15),
         ("plain chunks", "new.h5", "plain", MIB_64, 1.2),
-        ("shuffle + gzip 4", "new.h5", "gzip", MIB_64, 3.3),
+        ("shuffle + gzip 4, new format", "new.h5", "gzip", MIB_64, 3.3),
         ("shuffle + gzip 4, old format", "old.h5", "gzip", MIB_64, 3.3),
         ("4,096 gzip tiles", "new.h5", "tiles", MIB_64, 3.6),
         ("bitshuffle/LZ4 frames", "new.h5", "frames", MIB_64 / 2, 4.0),
@@ -33,14 +34,15 @@ pub fn all<'a>(python: &H5py, folder: &'a Path) -> Vec<Row<'a>> {
         let statement = format!("f = h5py.File(F + '/{file}'); r = f[{dataset:?}][()]; f.close()");
         let mut readers = vec![ours::whole(&path, dataset), python.reader(statement)];
         readers.extend(peers::whole(&path, dataset));
+        readers.extend(hidefix.whole(&path, dataset));
         rows.push(Row { name, bytes, goal: Some(goal), readers });
     }
     let path = folder.join("new.h5");
     rows.insert(1, mapped(&path));
     rows.insert(7, reused(python, &path));
-    rows.push(some_rows(python, &path));
+    rows.push(some_rows(python, hidefix, &path));
     rows.push(points(python, &path));
-    rows.extend(many(python, &folder.join("many.h5")));
+    rows.extend(many(python, hidefix, &folder.join("many.h5")));
     rows
 }
 
@@ -59,12 +61,13 @@ fn reused<'a>(python: &H5py, path: &Path) -> Row<'a> {
     Row { name: "bitshuffle/LZ4 frames, buffer kept", bytes: MIB_64 / 2, goal: Some(6.0), readers }
 }
 
-fn some_rows<'a>(python: &H5py, path: &Path) -> Row<'a> {
+fn some_rows<'a>(python: &H5py, hidefix: &Hidefix, path: &Path) -> Row<'a> {
     python.run(&format!("W = {:?}", wanted_rows()));
     let statement =
         "f = h5py.File(F + '/new.h5'); d = f['tiles']; r = np.stack([d[i] for i in W]); f.close()";
     let mut readers = vec![ours::some_rows(path), python.reader(statement.to_owned())];
     readers.extend(peers::some_rows(path));
+    readers.extend(hidefix.some_rows(path));
     Row { name: "64 random rows of the tiles", bytes: 64 * 4096 * 4, goal: Some(2.2), readers }
 }
 
@@ -77,7 +80,7 @@ fn points<'a>(python: &H5py, path: &Path) -> Row<'a> {
     Row { name: "10,000 random points of the tiles", bytes: 40_000, goal: Some(50.0), readers }
 }
 
-fn many<'a>(python: &H5py, path: &Path) -> Vec<Row<'a>> {
+fn many<'a>(python: &H5py, hidefix: &Hidefix, path: &Path) -> Vec<Row<'a>> {
     let row = |name, bytes, goal, ours: Reader<'a>, statement: &str, peers: Vec<Reader<'a>>| {
         let mut readers = vec![ours, python.reader(statement.to_owned())];
         readers.extend(peers);
@@ -91,7 +94,7 @@ fn many<'a>(python: &H5py, path: &Path) -> Vec<Row<'a>> {
             ours::walk(path),
             "f = h5py.File(F + '/many.h5'); \
              r = np.concatenate([f[f'd{i:04}'][()] for i in range(2000)]); f.close()",
-            peers::walk(path),
+            [peers::walk(path), hidefix.walk(path)].into_iter().flatten().collect(),
         ),
         row(
             "open one of 2,000",
@@ -99,7 +102,7 @@ fn many<'a>(python: &H5py, path: &Path) -> Vec<Row<'a>> {
             1.5,
             ours::one(path),
             "f = h5py.File(F + '/many.h5'); r = f['d1234'][()]; f.close()",
-            peers::one(path),
+            [peers::one(path), hidefix.whole(path, "d1234")].into_iter().flatten().collect(),
         ),
         row(
             "128 dense attributes",

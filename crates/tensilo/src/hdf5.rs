@@ -8,8 +8,8 @@ pub use tensilo_hdf5::format::message::dataspace::Dataspace;
 pub use tensilo_hdf5::object::DamagedAttribute;
 pub use tensilo_hdf5::read::{
     Attribute, ChunkEntry, Dataset, Element, ExternalLinks, File, Group, LinkInfo, ManifestEntry,
-    NamedDatatype, Object, OpenOptions, ReadPlan, Reference, Region, Request, Source, open_source,
-    read_multi,
+    NamedDatatype, Object, OpenOptions, ReadPlan, Reference, Region, Request, Source, SourcePlan,
+    open_source, read_multi,
 };
 
 /// Writing new files.

@@ -205,3 +205,127 @@ fn every_numpy_index_is_read_as_numpy_reads_it() {
         assert!(status.success(), "{select}");
     }
 }
+
+/// Pairs of files whose numbers are near one another, and what h5diff says to each tolerance: number, option, tolerance,
+/// exit code.
+const NEAR: &str = r#"
+import os, subprocess, sys
+import h5py
+import numpy as np
+rng = np.random.default_rng(77)
+TYPES = ["i1", "<i4", ">i8", "u2", "u8", "f4", ">f8", "record", "array", "attribute", "vlen", "enum", "bool"]
+LIMITS = [("-d", 0.25), ("-d", 2), ("-d", 1e-9), ("-p", 0.01), ("-p", 0.5), ("-p", 1e-12)]
+def write(name, kind, x):
+    with h5py.File(name, "w") as f:
+        if kind == "record":
+            r = np.zeros(len(x), [("n", "<i4"), ("x", ">f4"), ("s", "S2")])
+            r["n"], r["x"] = np.round(x), x
+            f["x"] = r
+        elif kind == "array":
+            f.create_dataset("x", (len(x) // 2,), np.dtype(("f8", (2,))))[...] = x.reshape(-1, 2)
+        elif kind == "attribute":
+            f["x"] = 1
+            f["x"].attrs["a"] = x.astype("f4")
+        elif kind == "vlen":
+            d = f.create_dataset("x", (2,), h5py.vlen_dtype("f8"))
+            d[0], d[1] = x[:3], x[3:]
+        elif kind == "enum":
+            f.create_dataset("x", data=np.round(x).astype("i2") % 3, dtype=h5py.enum_dtype({"A": 0, "B": 1, "C": 2}, "i2"))
+        elif kind == "bool":
+            f["x"] = np.round(x).astype("i2") % 2 == 1
+        else:
+            f["x"] = np.round(x).astype(kind) if kind[-2] in "iu" else x.astype(kind)
+for i in range(65):
+    kind = TYPES[i % len(TYPES)]
+    x = rng.integers(0, 400, 6) / 4
+    if kind != "u8" and kind != "u2":
+        x *= rng.choice([-1, 1], 6)
+    y = x.copy()
+    change = int(rng.integers(0, 6))
+    at = int(rng.integers(0, 6))
+    if change == 1:
+        y[at] += 0.25
+    elif change == 2:
+        y += rng.choice([1, 2, 3])
+    elif change == 3:
+        y *= 1 + rng.choice([0.001, 0.01, 0.4, 0.6])
+    elif change == 4:
+        x[at], y[at] = 0, rng.choice([0, 1e-10, 1])
+    elif change == 5 and kind[-2:] in ("f4", "f8"):
+        x[at], y[at] = np.nan, rng.choice([np.nan, 1])
+    write(f"a-{i}.h5", kind, x)
+    write(f"b-{i}.h5", kind, y)
+    for option, limit in LIMITS:
+        code = subprocess.run(["h5diff", option, str(limit), f"a-{i}.h5", f"b-{i}.h5"], capture_output=True).returncode
+        print(i, option, limit, code, kind)
+"#;
+
+#[test]
+fn numbers_within_a_tolerance_are_the_same_where_h5diff_says_so() {
+    if oracle::python().is_none() || !has_h5diff() {
+        return oracle::skip("Python with h5py, and h5diff", 1);
+    }
+    let folder = oracle::temp_dir();
+    let code = format!("import os; os.chdir({:?})\n{NEAR}", folder.path());
+    let said = oracle::python_stdout(&code, [""; 0], b"");
+    let (mut codes, mut wrong) = ([0; 2], Vec::new());
+    for line in String::from_utf8(said).unwrap().lines() {
+        let [number, option, limit, code, kind] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let (a, b) = (format!("a-{number}.h5"), format!("b-{number}.h5"));
+        let out = run(folder.path(), &["diff", "-q", option, limit, &a, &b]);
+        let code: i32 = code.parse().unwrap();
+        if out.status.code() != Some(code) {
+            wrong.push(format!("{number} {kind} {option} {limit}: {:?}, not {code}", out.status.code()));
+        }
+        codes[code as usize] += 1;
+    }
+    assert_eq!(codes[0] + codes[1], 390, "pairs times tolerances");
+    assert!(codes.iter().all(|n| *n > 80), "answers are mixed: {codes:?}");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    for bad in [["-d", "0"], ["-d", "-1"], ["-p", "x"], ["-p", "inf"]] {
+        let out = run(folder.path(), &["diff", bad[0], bad[1], "a-0.h5", "b-0.h5"]);
+        assert_eq!(out.status.code(), Some(2), "{bad:?}");
+    }
+    let both = run(folder.path(), &["diff", "-d", "1", "-p", "1", "a-0.h5", "b-0.h5"]);
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
+fn a_plan_of_a_virtual_dataset_lists_what_its_sources_are_asked_for() {
+    let Some(python) = oracle::python() else { return oracle::skip("Python with h5py", 1) };
+    let folder = oracle::temp_dir();
+    let code = "import h5py, numpy as np\n\
+                x = np.arange(24, dtype='i4')\n\
+                f = h5py.File('virtual.h5', 'w', libver='latest')\n\
+                v = h5py.VirtualLayout((5, 24), 'i4')\n\
+                for i in range(4):\n\
+                \x20   f.create_dataset(f's{i}', data=x + 100 * i, chunks=(7,), compression='gzip' if i % 2 else None)\n\
+                \x20   v[i] = h5py.VirtualSource('.', f's{i}', (24,))\n\
+                v[4] = h5py.VirtualSource('.', 'missing', (24,))\n\
+                f.create_virtual_dataset('v', v, fillvalue=-1)\n\
+                w = h5py.VirtualLayout((24,), 'i4')\n\
+                w[:] = h5py.VirtualSource('.', 'v', (5, 24))[2]\n\
+                f.create_virtual_dataset('w', w)\n\
+                f.close()\n";
+    assert!(Command::new(python).args(["-c", code]).current_dir(folder.path()).status().unwrap().success());
+    // What the sources are asked for is counted in the tests of the crate that reads.
+    for (path, select, sources) in [("v", ":4", 4), ("v", "1:3, 5", 2), ("w", "3:9", 1)] {
+        let out = run(folder.path(), &["plan", "virtual.h5", path, "--select", select, "--json"]);
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        let plan: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let listed = plan["sources"].as_array().unwrap();
+        assert_eq!(listed.len(), sources, "{path} [{select}]");
+        let below = |s: &Value| s["fetched_bytes"].as_u64().unwrap();
+        assert_eq!(listed.iter().map(below).sum::<u64>(), below(&plan), "{path} [{select}]");
+        assert!(below(&plan) > 0);
+    }
+    // A source that does not exist is asked for nothing.
+    let out = run(folder.path(), &["plan", "virtual.h5", "v", "--select", "4", "--json"]);
+    let plan: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&plan["fetched_bytes"], &plan["sources"]), (&0.into(), &Value::Null));
+    let out = run(folder.path(), &["plan", "virtual.h5", "w", "--summary"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("sources    1") && text.contains("/s2"), "{text}");
+}

@@ -1,6 +1,7 @@
 //! The attributes of an object: messages in its header, or in a fractal heap once they are many or large.
 
 use super::btree_v2::{self, hash_of};
+use super::fractal_heap::HeapObject;
 use super::shared::resolve;
 use super::together::together;
 use super::{FractalHeap, ObjectHeader};
@@ -141,19 +142,19 @@ fn dense_attribute(
     record: &[u8],
     at: u64,
 ) -> Result<AttributeData, DamagedAttribute> {
-    let body = || -> Result<(Vec<u8>, u64, u32)> {
+    let body = || -> Result<(HeapObject, u64, u32)> {
         let mut r = FieldReader::new(record, at, "attribute name index record");
         let id = r.bytes(8)?;
         let flags = r.u8()?;
         let order = r.u32()?;
         if flags & MESSAGE_SHARED == 0 {
-            let (body, body_at) = heap.object(id, at)?;
+            let (body, body_at) = heap.shown(id, at)?;
             return Ok((body, body_at, order));
         }
         let index = space.shared_indexes()?.iter().find(|i| i.holds(MessageKind::Attribute));
         let shared =
             index.and_then(|i| i.heap).ok_or_else(|| r.corrupt("shared, but the file shares none"))?;
-        let (body, body_at) = FractalHeap::open(space, shared)?.object(id, at)?;
+        let (body, body_at) = FractalHeap::open(space, shared)?.shown(id, at)?;
         Ok((body, body_at, order))
     };
     let mut body = body;
@@ -180,13 +181,12 @@ fn interpret(
     parts: &AttributeParts<'_>,
     creation_order: Option<u32>,
 ) -> Result<AttributeData> {
-    let part = |kind, p: Part<'_>| {
-        resolve(space, kind, p.shared, p.bytes, p.at).map(|r| (r.bytes.into_owned(), r.at, r.committed))
-    };
-    let (bytes, at, committed) = part(MessageKind::Datatype, parts.datatype)?;
-    let datatype = Datatype::parse(&bytes, at)?;
-    let (bytes, at, _) = part(MessageKind::Dataspace, parts.dataspace)?;
-    let dataspace = Dataspace::parse(&bytes, at, space.sizes())?;
+    let Part { shared, bytes, at } = parts.datatype;
+    let found = resolve(space, MessageKind::Datatype, shared, bytes, at)?;
+    let (datatype, committed) = (Datatype::parse(&found.bytes, found.at)?, found.committed);
+    let Part { shared, bytes, at } = parts.dataspace;
+    let found = resolve(space, MessageKind::Dataspace, shared, bytes, at)?;
+    let dataspace = Dataspace::parse(&found.bytes, found.at, space.sizes())?;
     let len = dataspace.elements().and_then(|n| n.checked_mul(u64::from(datatype.size)));
     let data = len.and_then(|n| usize::try_from(n).ok()).and_then(|n| parts.data.get(..n));
     let data = data.ok_or_else(|| {

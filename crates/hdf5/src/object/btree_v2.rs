@@ -26,6 +26,11 @@ pub(super) fn probe(space: &FileSpace, address: Address) -> Result<()> {
     space.read(address, BtreeV2Header::len(space.sizes()), "version 2 B-tree").map(drop)
 }
 
+/// The number of records of the tree whose header is at `address`.
+pub(super) fn records(space: &FileSpace, address: Address, kind: u8) -> Result<u64> {
+    open(space, address, kind).map(|header| header.records)
+}
+
 /// Visits every record of the tree whose header is at `address`, in order.
 ///
 /// # Errors

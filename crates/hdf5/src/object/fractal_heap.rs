@@ -5,6 +5,7 @@ use crate::format::Address;
 use crate::format::heap::fractal::{Child, FractalHeapHeader, HeapId, HugePlace};
 use crate::space::{Block, Bytes, FileSpace, Visits};
 use std::collections::HashMap;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use tensilo_core::wire::FieldReader;
 use tensilo_core::{Error, Result};
@@ -29,6 +30,27 @@ struct Place {
     offset: u64,
     size: u64,
     filtered: Option<(u64, u32)>,
+}
+
+/// The bytes of an object.
+#[derive(Debug)]
+pub(super) enum HeapObject {
+    /// Part of a block that is kept.
+    InBlock(Arc<Block>, Range<usize>),
+    /// Bytes of its own.
+    Own(Vec<u8>),
+}
+
+impl Deref for HeapObject {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            // The range was found to be inside.
+            Self::InBlock(block, range) => block.get(range.clone()).unwrap_or(&[]),
+            Self::Own(bytes) => bytes,
+        }
+    }
 }
 
 impl<'s> FractalHeap<'s> {
@@ -77,13 +99,18 @@ impl<'s> FractalHeap<'s> {
     /// # Errors
     /// `Corrupt` when the id or the heap is damaged; `Unsupported` for a filter that is not there.
     pub fn object(&mut self, id: &[u8], at: u64) -> Result<(Vec<u8>, u64)> {
+        self.shown(id, at).map(|(bytes, at)| (bytes.to_vec(), at))
+    }
+
+    /// As [`object`](Self::object), without a copy where the object lies in a block.
+    pub(super) fn shown(&mut self, id: &[u8], at: u64) -> Result<(HeapObject, u64)> {
         self.read(id, at).map_err(|e| self.space.locate(e))
     }
 
-    fn read(&mut self, id: &[u8], at: u64) -> Result<(Vec<u8>, u64)> {
+    fn read(&mut self, id: &[u8], at: u64) -> Result<(HeapObject, u64)> {
         let id = id.get(..usize::from(self.header.id_len)).unwrap_or(id);
         match self.header.id(id, at)? {
-            HeapId::Tiny(bytes) => Ok((bytes.to_vec(), at.saturating_add(1))),
+            HeapId::Tiny(bytes) => Ok((HeapObject::Own(bytes.to_vec()), at.saturating_add(1))),
             HeapId::HugeDirect(place) => self.huge(place),
             HeapId::HugeIndexed(number) => {
                 let place = self.huge_place(number)?;
@@ -93,7 +120,7 @@ impl<'s> FractalHeap<'s> {
         }
     }
 
-    fn managed(&mut self, offset: u64, len: u64) -> Result<(Vec<u8>, u64)> {
+    fn managed(&mut self, offset: u64, len: u64) -> Result<(HeapObject, u64)> {
         if len == 0 || len > u64::from(self.header.max_managed) {
             return Err(self.corrupt(format!("an object of {len} bytes is no managed object")));
         }
@@ -106,11 +133,10 @@ impl<'s> FractalHeap<'s> {
         }
         let filtered = place.filtered.is_some();
         let block = self.block(place)?;
-        let bytes =
-            usize::try_from(start).ok().zip(usize::try_from(end).ok()).and_then(|(s, e)| block.get(s..e));
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok()).map(|(s, e)| s..e);
         let at = if filtered { block.offset() } else { block.offset().saturating_add(start) };
-        match bytes {
-            Some(bytes) => Ok((bytes.to_vec(), at)),
+        match range.filter(|r| block.get(r.clone()).is_some()) {
+            Some(range) => Ok((HeapObject::InBlock(block, range), at)),
             None => Err(self.corrupt(format!("object at {offset} of {len} bytes is in no block"))),
         }
     }
@@ -192,13 +218,13 @@ impl<'s> FractalHeap<'s> {
         Ok(block)
     }
 
-    fn huge(&mut self, place: HugePlace) -> Result<(Vec<u8>, u64)> {
+    fn huge(&mut self, place: HugePlace) -> Result<(HeapObject, u64)> {
         const WHAT: &str = "fractal heap huge object";
         let mut bytes = self.space.read(place.address, place.len, WHAT)?;
         if let Some((mask, len)) = place.filtered {
             bytes = unfilter(self.space, &self.header, &mut self.scratch, &bytes, mask, len, WHAT)?;
         }
-        Ok((bytes.to_vec(), bytes.offset()))
+        Ok((HeapObject::Own(bytes.to_vec()), bytes.offset()))
     }
 
     /// Looks a huge object up in the heap's B-tree.

@@ -43,6 +43,19 @@ pub fn links(space: &FileSpace, header: &ObjectHeader) -> Result<Vec<Link>> {
     }
 }
 
+/// All links as [`links`] gives them, or `None` where the group has more than `most`.
+///
+/// # Errors
+/// As [`links`].
+pub fn links_up_to(space: &FileSpace, header: &ObjectHeader, most: u64) -> Result<Option<Vec<Link>>> {
+    if let Kept::Dense { names, .. } = kept(space, header)?
+        && btree_v2::records(space, names, NAME_INDEX)? > most
+    {
+        return Ok(None);
+    }
+    links(space, header).map(|links| Some(links).filter(|l| l.len() as u64 <= most))
+}
+
 /// The link of this name, without listing the others: a search in the symbol table or the name index, or a look at
 /// the header's own messages.
 ///
@@ -113,6 +126,6 @@ fn compact(space: &FileSpace, header: &ObjectHeader) -> impl Iterator<Item = Res
 
 /// A record of the name index: hash of the name, heap id of the link message.
 fn dense_link(space: &FileSpace, heap: &mut FractalHeap<'_>, record: &[u8], at: u64) -> Result<Link> {
-    let (body, body_at) = heap.object(record.get(4..).unwrap_or(&[]), at.saturating_add(4))?;
+    let (body, body_at) = heap.shown(record.get(4..).unwrap_or(&[]), at.saturating_add(4))?;
     Link::parse(&body, body_at, space.sizes()).map_err(|e| space.locate(e))
 }

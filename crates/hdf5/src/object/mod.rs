@@ -19,7 +19,7 @@ pub use attributes::{AttributeData, DamagedAttribute, attribute, attributes};
 pub use btree_v2::{find, walk};
 pub use fractal_heap::FractalHeap;
 pub use header::{ExternalFile, ObjectHeader, ObjectKind};
-pub use links::{links, lookup};
+pub use links::{links, links_up_to, lookup};
 pub use local_heap::LocalHeap;
 pub use shared::Resolved;
 

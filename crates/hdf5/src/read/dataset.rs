@@ -21,7 +21,7 @@ use tensilo_core::array::{ChunkGrid, Selection};
 use tensilo_core::io::ByteSource;
 use tensilo_core::limits::Charge;
 use tensilo_core::threads::Threads;
-use tensilo_core::{Error, Monitor, Quiet, Result};
+use tensilo_core::{Error, Monitor, Progress, Quiet, Result};
 use tensilo_filters::{FilterSpec, Pipeline};
 
 /// A dataset. Cheap to clone; clones share the chunk index, which is read once.
@@ -87,6 +87,9 @@ pub(super) struct Chunks {
 const FEW: usize = 4;
 /// ... until so many were looked up that the whole index would have been cheaper.
 const MANY: u64 = 32;
+
+/// Contiguous data of no more bytes than this is read without a plan.
+const SMALL: u64 = 64 << 10;
 
 impl Chunks {
     /// Should the chunks of a read of this many be looked up one by one, and the index not be read whole?
@@ -242,7 +245,7 @@ impl DatasetInner {
 }
 
 impl Dataset {
-    pub(super) fn new(file: File, header: Arc<ObjectHeader>, path: Vec<u8>) -> Result<Self> {
+    pub(super) fn new(file: File, header: Arc<ObjectHeader>, path: &[u8]) -> Result<Self> {
         DatasetInner::new(file, header, path.into()).map(|inner| Self(Arc::new(inner)))
     }
 
@@ -529,9 +532,32 @@ impl Dataset {
         if let Storage::Virtual(parts) = &self.0.storage {
             return virtual_dataset::run(&self.0, parts, selection, conversion, destination, level, monitor);
         }
+        if *selection == Selection::All
+            && conversion.is_none_or(Conversion::is_copy)
+            && self.read_small(destination, monitor)?
+        {
+            return Ok(());
+        }
         let plan = ReadPlan::new(&self.0, selection)?;
         let threads = self.0.file.options().threads;
         execute::run(&self.0, &plan, conversion, destination, zeroed, threads, monitor)
+    }
+
+    /// Reads little contiguous data in one piece, without a plan; false where there is more to do or to say.
+    fn read_small(&self, destination: &mut [u8], monitor: &dyn Monitor) -> Result<bool> {
+        let Storage::Contiguous(start) = &self.0.storage else { return Ok(false) };
+        let bytes = destination.len() as u64;
+        let end = start.checked_add(bytes).filter(|end| *end <= self.0.file.0.space.end());
+        if bytes > SMALL || end.is_none() || self.0.bytes()? != bytes {
+            return Ok(false);
+        }
+        let progress = |done| monitor.poll(&Progress { stage: execute::STAGE, done, total: bytes });
+        progress(0)?;
+        if self.0.source()?.read_at(*start, destination).is_err() {
+            return Ok(false);
+        }
+        progress(bytes)?;
+        Ok(true)
     }
 
     /// Adds object and file to an error.

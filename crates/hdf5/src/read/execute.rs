@@ -11,6 +11,9 @@ use tensilo_core::threads::Threads;
 use tensilo_core::{Error, ErrorKind, Monitor, Result};
 use tensilo_filters::Scratch;
 
+/// What a monitor hears that is done.
+pub(super) const STAGE: &str = "reading";
+
 /// Reads that decode less than this run on the calling thread alone.
 const SMALL: u64 = 256 << 10;
 
@@ -87,7 +90,7 @@ pub(super) fn run(
         other => other?,
     };
     let total = plan.result_bytes();
-    threads.for_each(plan.batches.len(), monitor, "reading", total, Worker::default, |worker, i, done| {
+    threads.for_each(plan.batches.len(), monitor, STAGE, total, Worker::default, |worker, i, done| {
         let batch = &plan.batches[i];
         match work.batch(worker, batch) {
             Err(e) if e.kind() == ErrorKind::Missing => {

@@ -2,6 +2,7 @@
 
 use super::cache::ChunkCache;
 use super::external::Family;
+use super::names::Names;
 use super::path::{self, Located};
 use super::{Dataset, ExternalLinks, Group, NamedDatatype, OpenOptions};
 use crate::format::Address;
@@ -31,6 +32,7 @@ pub(super) struct FileInner {
     pub(super) options: OpenOptions,
     pub(super) family: Family,
     pub(super) chunks: ChunkCache,
+    pub(super) names: Names,
 }
 
 /// An object of a file.
@@ -112,7 +114,13 @@ impl File {
     /// Handles for a file that is already open as a space of addresses; it keeps its own budget.
     pub fn from_space(space: FileSpace, options: OpenOptions) -> Self {
         let chunks = ChunkCache::new(options.chunk_cache);
-        Self(Arc::new(FileInner { space, options, family: Family::default(), chunks }))
+        Self(Arc::new(FileInner {
+            space,
+            options,
+            family: Family::default(),
+            chunks,
+            names: Names::default(),
+        }))
     }
 
     pub(super) fn assemble(
@@ -124,7 +132,7 @@ impl File {
         let path = source.path().map(Path::to_path_buf);
         let space = FileSpace::open(source, budget).map_err(|e| in_file(e, path.as_deref()))?;
         let chunks = ChunkCache::new(options.chunk_cache);
-        Ok(Self(Arc::new(FileInner { space, options, family, chunks })))
+        Ok(Self(Arc::new(FileInner { space, options, family, chunks, names: Names::default() })))
     }
 
     /// The path, where the source has one.
@@ -230,17 +238,16 @@ fn in_file(e: Error, path: Option<&Path>) -> Error {
 impl Located {
     /// Loads the object header and makes the right handle.
     pub(super) fn open(self) -> Result<Object> {
-        let name = String::from_utf8_lossy(&self.path).into_owned();
-        let header =
-            ObjectHeader::load(&self.file.0.space, self.address).map_err(|e| e.in_object(name.clone()))?;
-        let header = Arc::new(header);
-        let file = self.file.clone();
-        let object = match header.kind().map_err(|e| e.in_object(name.clone()))? {
-            ObjectKind::Group => Ok(Object::Group(Group::new(file, header, self.path))),
-            ObjectKind::Dataset => Dataset::new(file, header, self.path).map(Object::Dataset),
-            ObjectKind::Datatype => NamedDatatype::new(file, header, self.path).map(Object::Datatype),
+        let Self { file, address, path } = self;
+        let made = || {
+            let header = Arc::new(ObjectHeader::load(&file.0.space, address)?);
+            match header.kind()? {
+                ObjectKind::Group => Ok(Object::Group(Group::new(file.clone(), header, &path))),
+                ObjectKind::Dataset => Dataset::new(file.clone(), header, &path).map(Object::Dataset),
+                ObjectKind::Datatype => NamedDatatype::new(file.clone(), header, &path).map(Object::Datatype),
+            }
         };
-        object.map_err(|e| e.in_object(name))
+        made().map_err(|e: Error| e.in_object(String::from_utf8_lossy(&path)))
     }
 }
 

@@ -39,7 +39,7 @@ impl LinkInfo {
 }
 
 impl Group {
-    pub(super) fn new(file: File, header: Arc<ObjectHeader>, path: Vec<u8>) -> Self {
+    pub(super) fn new(file: File, header: Arc<ObjectHeader>, path: &[u8]) -> Self {
         Self { file, header, path: path.into() }
     }
 
@@ -151,7 +151,7 @@ pub struct NamedDatatype {
 }
 
 impl NamedDatatype {
-    pub(super) fn new(file: File, header: Arc<ObjectHeader>, path: Vec<u8>) -> Result<Self> {
+    pub(super) fn new(file: File, header: Arc<ObjectHeader>, path: &[u8]) -> Result<Self> {
         let datatype = header.datatype()?;
         let datatype = datatype.ok_or_else(|| Error::corrupt("a committed datatype without a datatype"))?;
         Ok(Self { file, header, path: path.into(), datatype: Arc::new(datatype) })

@@ -45,28 +45,16 @@ pub(super) fn resolve(start: Located, path: &[u8]) -> Result<Located> {
     let mut todo: Vec<Vec<u8>> = names(path).collect();
     let mut links = 0;
     while let Some(name) = todo.pop() {
-        let space = &here.file.0.space;
-        let display = || String::from_utf8_lossy(&here.path).into_owned();
-        let header = ObjectHeader::load(space, here.address).map_err(|e| e.in_object(display()))?;
-        if header.kind()? != ObjectKind::Group {
-            return Err(Error::not_found(format!(
-                "no object {:?} in something that is no group",
-                text(&name)
-            ))
-            .in_object(display()));
-        }
-        let link = object::lookup(space, &header, &name).map_err(|e| e.in_object(display()))?;
-        let Some(link) = link else {
-            return Err(
-                Error::not_found(format!("no object {:?} in this group", text(&name))).in_object(display())
-            );
+        let Some(target) = look_up(&here, &name).map_err(|e| e.in_object(text(&here.path)))? else {
+            return Err(Error::not_found(format!("no object {:?} in this group", text(&name)))
+                .in_object(text(&here.path)));
         };
         let path = join(&here.path, &name);
-        if !matches!(link.target, LinkTarget::Hard(_)) {
+        if !matches!(target, LinkTarget::Hard(_)) {
             links += 1;
-            space.budget().depth(links, "a chain of links")?;
+            here.file.0.space.budget().depth(links, "a chain of links")?;
         }
-        here = match link.target {
+        here = match target {
             LinkTarget::Hard(address) => Located { file: here.file, address, path },
             LinkTarget::Soft(target) => {
                 todo.extend(names(&target));
@@ -84,6 +72,20 @@ pub(super) fn resolve(start: Located, path: &[u8]) -> Result<Located> {
         };
     }
     Ok(here)
+}
+
+/// Where a name leads in the group that is here.
+fn look_up(here: &Located, name: &[u8]) -> Result<Option<LinkTarget>> {
+    let (space, names) = (&here.file.0.space, &here.file.0.names);
+    if let Some(known) = names.find(here.address, name) {
+        return Ok(known);
+    }
+    let header = ObjectHeader::load(space, here.address)?;
+    if header.kind()? != ObjectKind::Group {
+        return Err(Error::not_found(format!("no object {:?} in something that is no group", text(name))));
+    }
+    names.count(space, &header);
+    object::lookup(space, &header, name).map(|link| link.map(|l| l.target))
 }
 
 fn text(name: &[u8]) -> String {

@@ -1,11 +1,13 @@
 //! What a read will do, as a value: which chunks it touches, where their bytes are, and how they are fetched.
 
 use super::dataset::{Chunks, DatasetInner, Storage};
+use super::virtual_dataset;
 use crate::format::message::data_layout::DataLayout;
 use crate::index::{ChunkTable, Stored};
 use crate::space::FileSpace;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use tensilo_core::array::{ChunkGrid, Selection, Split};
 use tensilo_core::limits::Charge;
 use tensilo_core::{Error, Result};
@@ -13,7 +15,7 @@ use tensilo_core::{Error, Result};
 /// Bytes that are read and thrown away rather than asked for in two requests.
 const GAP: u64 = 4096;
 /// Neighbouring chunks are fetched together up to about this many bytes.
-const BATCH: u64 = 512 << 10;
+const BATCH: u64 = 128 << 10;
 /// Uncompressed bytes at least this many are fetched on their own, straight to where they belong.
 const ALONE: u64 = 64 << 10;
 /// Contiguous data is treated as chunks of about this many bytes.
@@ -28,7 +30,20 @@ pub struct ReadPlan {
     pub(super) steps: Vec<Step>,
     pub(super) batches: Vec<Batch>,
     pub(super) chunk_bytes: usize,
+    /// Of a virtual dataset, whose own file gives nothing.
+    sources: Vec<SourcePlan>,
     _charge: Charge,
+}
+
+/// What reading a virtual dataset will do to one of its sources.
+#[derive(Debug)]
+pub struct SourcePlan {
+    /// The source's file, where that has a path.
+    pub file: Option<PathBuf>,
+    /// The source's path in it.
+    pub path: Vec<u8>,
+    /// What is read of it; chunks, ranges and bytes are of the source's file.
+    pub plan: ReadPlan,
 }
 
 /// The part of one chunk.
@@ -87,6 +102,11 @@ pub(super) fn bands(shape: &[u64], width: u64) -> Vec<u64> {
 impl ReadPlan {
     /// Plans a read; loads the chunk index if that has not been done.
     pub(super) fn new(data: &DatasetInner, selection: &Selection) -> Result<Self> {
+        Self::at_level(data, selection, 0)
+    }
+
+    /// As [`new`](Self::new); `level` counts the virtual datasets around this one.
+    pub(super) fn at_level(data: &DatasetInner, selection: &Selection, level: u64) -> Result<Self> {
         let budget = data.file.0.space.budget();
         let bands;
         let grid = match &data.storage {
@@ -109,8 +129,13 @@ impl ReadPlan {
             steps: Vec::new(),
             batches: Vec::new(),
             chunk_bytes,
+            sources: Vec::new(),
             _charge: charge,
         };
+        if let Storage::Virtual(parts) = &data.storage {
+            plan.sources = virtual_dataset::plan(data, parts, selection, level)?;
+            return Ok(plan);
+        }
         plan.steps.reserve_exact(plan.split.parts());
         let table = match &data.storage {
             Storage::Chunked(chunks) if !chunks.looks_up(plan.split.parts()) => {
@@ -134,7 +159,7 @@ impl ReadPlan {
         Ok(match &data.storage {
             Storage::Fill => Source::Fill,
             Storage::Virtual(_) => {
-                return Err(Error::unsupported("a virtual dataset has no plan of its own"));
+                return Err(Error::unsupported("a virtual dataset has no chunks of its own"));
             }
             Storage::Header => Source::Header,
             Storage::Contiguous(_) | Storage::External(_) => {
@@ -250,7 +275,13 @@ impl ReadPlan {
         self.steps.iter().map(|s| (self.split.chunk(s.part), s.source))
     }
 
-    /// The byte ranges of the file that will be asked for, in that order, merged as they will be.
+    /// Of a virtual dataset, what is done to each source that is touched, in the order of its mappings; a source that
+    /// does not exist is left out. Empty for any other dataset.
+    pub fn sources(&self) -> &[SourcePlan] {
+        &self.sources
+    }
+
+    /// The byte ranges of the file that will be asked for, in that order, merged as they will be; not those of sources.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.batches
             .iter()
@@ -261,9 +292,10 @@ impl ReadPlan {
             .collect()
     }
 
-    /// Bytes that will be asked for.
+    /// Bytes that will be asked for, sources' included.
     pub fn fetched_bytes(&self) -> u64 {
-        self.ranges().iter().map(|r| r.end - r.start).sum()
+        let own = self.ranges().into_iter().map(|r| r.end - r.start);
+        own.chain(self.sources.iter().map(|s| s.plan.fetched_bytes())).fold(0, u64::saturating_add)
     }
 
     /// Most bytes that one batch fetches into a buffer.
@@ -284,8 +316,10 @@ impl ReadPlan {
 
 fn bands_of(data: &DatasetInner) -> Vec<u64> {
     match (&data.layout, &data.storage) {
-        // The object header's bytes are at hand whole.
-        (DataLayout::Compact(_), Storage::Header) => data.shape.iter().map(|n| (*n).max(1)).collect(),
+        // The object header's bytes are at hand whole, and a virtual dataset has none.
+        (DataLayout::Compact(_), Storage::Header) | (_, Storage::Virtual(_)) => {
+            data.shape.iter().map(|n| (*n).max(1)).collect()
+        }
         _ => bands(&data.shape, data.width as u64),
     }
 }
@@ -327,6 +361,10 @@ impl fmt::Display for ReadPlan {
         )?;
         for (chunk, source) in self.steps() {
             writeln!(f, "chunk {chunk:?}: {source}")?;
+        }
+        for source in &self.sources {
+            let file = source.file.as_deref().map_or_else(|| "(a file)".into(), |f| f.to_string_lossy());
+            write!(f, "source {} in {file}: {}", String::from_utf8_lossy(&source.path), source.plan)?;
         }
         Ok(())
     }

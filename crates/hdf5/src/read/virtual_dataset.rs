@@ -9,6 +9,7 @@ use super::convert::Conversion;
 use super::dataset::DatasetInner;
 use super::element::Kind;
 use super::pairing::{Dimension, Pairing};
+use super::plan::{ReadPlan, SourcePlan};
 use super::{Dataset, File};
 use crate::format::Address;
 use crate::format::datatype::{Class, Datatype};
@@ -271,6 +272,31 @@ pub(super) fn run(
         piece.scatter(&bytes, width, destination)?;
     }
     Ok(())
+}
+
+/// What [`run`] will ask of each source.
+pub(super) fn plan(
+    data: &DatasetInner,
+    parts: &Virtual,
+    selection: &Selection,
+    level: u64,
+) -> Result<Vec<SourcePlan>> {
+    data.file.space().budget().depth(level, "a virtual dataset made of virtual datasets")?;
+    let wanted = Wanted::new(data, selection)?;
+    let mut plans = Vec::new();
+    if wanted.elements == 0 {
+        return Ok(plans);
+    }
+    for Bound { source, pairing } in parts.bound(data, &wanted.low, &wanted.high)? {
+        between(data, source.datatype())?;
+        let Some(piece) = wanted.piece(data, &pairing)? else { continue };
+        plans.push(SourcePlan {
+            file: source.file().path().map(Into::into),
+            path: source.path().to_vec(),
+            plan: source.located(|| ReadPlan::at_level(&source.0, &piece.source, level + 1))?,
+        });
+    }
+    Ok(plans)
 }
 
 fn to_usize(n: u64) -> Result<usize> {

@@ -10,7 +10,7 @@ use tensilo_core::threads::Threads;
 use tensilo_core::{ErrorKind, Limits, Quiet, Result};
 use tensilo_hdf5::read::{File, Object, OpenOptions, Request, read_multi};
 use tensilo_testkit::CountingSource;
-use tensilo_testkit::oracle::skip;
+use tensilo_testkit::oracle::{python, python_stdout, skip, temp_dir};
 
 const LAYOUTS: &str = "layouts-v110-v110.h5";
 
@@ -240,4 +240,89 @@ fn memory_stays_within_the_limits() {
     assert_eq!(large.read_selection::<f32>(&row).unwrap().len(), 4000);
     assert!(file.space().budget().peak() <= 1_500_000);
     assert!(file.space().budget().used() < 100_000, "what was charged is given back");
+}
+
+/// Sources in the same file, so that one counting source sees all that is read; and a group of many links.
+const VIRTUAL: &str = "
+import sys
+import h5py, numpy as np
+x = np.arange(24, dtype='i4')
+with h5py.File(sys.argv[1], 'w', libver='latest') as f:
+    v = h5py.VirtualLayout((5, 24), 'i4')
+    for i in range(4):
+        f.create_dataset(f's{i}', data=x + 100 * i, chunks=(2,), compression='gzip' if i % 2 else None)
+        v[i] = h5py.VirtualSource('.', f's{i}', (24,))
+    v[4] = h5py.VirtualSource('.', 'missing', (24,))
+    f.create_virtual_dataset('v', v, fillvalue=-1)
+    w = h5py.VirtualLayout((24,), 'i4')
+    w[:] = h5py.VirtualSource('.', 'v', (5, 24))[2]
+    f.create_virtual_dataset('w', w)
+    for i in range(300):
+        f[f'many/n{i}'] = i
+    f['many/soft'] = h5py.SoftLink('n7')
+    f['old'] = 5
+";
+
+#[test]
+fn a_plan_of_a_virtual_dataset_is_what_its_sources_are_asked_for() {
+    if python().is_none() {
+        return skip("Python with h5py", 1);
+    }
+    let folder = temp_dir();
+    let path = folder.path().join("virtual.h5");
+    python_stdout(VIRTUAL, [&path], b"");
+    let source = counting(&path);
+    let options = OpenOptions { chunk_cache: 0, ..OpenOptions::default() };
+    let file = File::from_source(source.clone(), options).unwrap();
+    let rows = |start: u64, count: u64| Selection::from(Hyperslab::new(vec![start, 3], vec![count, 9]));
+    let some = Selection::from(Hyperslab::new(vec![3], vec![9]));
+    for (path, selection, sources) in [
+        ("v", rows(0, 4), 4),
+        ("v", rows(1, 2), 2),
+        ("v", rows(3, 1), 1),
+        ("w", Selection::All, 1),
+        ("w", some, 1),
+    ] {
+        let data = file.dataset(path).unwrap();
+        // Opens the sources and loads their indexes, which more than a few chunks are taken from.
+        data.read_bytes(&selection).unwrap();
+        let plan = data.plan(&selection).unwrap();
+        source.reset();
+        let bytes = data.read_bytes(&selection).unwrap();
+        assert_eq!(plan.fetched_bytes(), source.bytes(), "{path}: {plan}");
+        assert_eq!(plan.result_bytes(), bytes.len() as u64);
+        assert_eq!(plan.sources().len(), sources);
+        assert!(plan.steps().next().is_none() && plan.ranges().is_empty());
+        let requests = |s: &tensilo_hdf5::read::SourcePlan| s.plan.ranges().len() + s.plan.sources().len();
+        assert!(plan.sources().iter().all(|s| requests(s) > 0), "{plan}");
+    }
+    let missing = file.dataset("v").unwrap().plan(&rows(4, 1)).unwrap();
+    assert!(missing.sources().is_empty() && missing.fetched_bytes() == 0);
+}
+
+#[test]
+fn a_group_is_listed_once_when_many_of_its_names_were_looked_up() {
+    if python().is_none() {
+        return skip("Python with h5py", 1);
+    }
+    let folder = temp_dir();
+    let path = folder.path().join("many.h5");
+    python_stdout(VIRTUAL, [&path], b"");
+    let source = counting(&path);
+    let file = File::from_source(source.clone(), OpenOptions::default()).unwrap();
+    let mut reads = Vec::new();
+    for i in 0..300_i64 {
+        source.reset();
+        let data = file.dataset(format!("/many/n{i}")).unwrap();
+        assert_eq!(data.read::<i64>().unwrap(), [i]);
+        reads.push(source.reads());
+    }
+    // The header and the value; before, each look-up also searches the group.
+    assert!(reads[200..].iter().all(|n| *n == 2), "{reads:?}");
+    assert!(reads[20] > 4 && reads.iter().sum::<usize>() < 1000, "{reads:?}");
+    assert_eq!(file.dataset("/many/soft").unwrap().read::<i64>().unwrap(), [7]);
+    for name in ["/many/n300", "/many/n7/x", "/many/old"] {
+        assert_eq!(file.dataset(name).unwrap_err().kind(), ErrorKind::NotFound, "{name}");
+    }
+    assert_eq!(file.dataset("/old").unwrap().read::<i64>().unwrap(), [5]);
 }
