@@ -12,6 +12,8 @@ mod lanes;
 mod loader;
 mod measure;
 mod pack;
+mod pack_v2;
+mod pack_v2_data;
 mod plot;
 mod records;
 mod report;
@@ -64,6 +66,7 @@ fn run(args: &[String]) -> Result<(), String> {
     // These take options of their own.
     match args {
         [name, rest @ ..] if name == "pack" => return pack::run(rest),
+        [name, rest @ ..] if name == "pack-v2" => return pack_v2::run(rest),
         [name, rest @ ..] if name == "pack-family" => return pack::make(rest),
         [name, rest @ ..] if name == "pack-child" => return pack::child(rest),
         _ => {}
@@ -80,6 +83,10 @@ fn run(args: &[String]) -> Result<(), String> {
     if name == "list" {
         COMPARISONS.iter().for_each(|(name, what, _)| println!("{name:12} {what}"));
         println!("{:12} a detector family packed, part by part, and by h5py and NumPy; --full", "pack");
+        println!(
+            "{:12} blocks of pack format 2, bitshuffle with zstd and LZ4, blosc2; KIND…, --scans N",
+            "pack-v2"
+        );
         println!("{:12} only makes such a family: FOLDER, --full", "pack-family");
         return Ok(());
     }

@@ -11,6 +11,8 @@ mod messages;
 mod pack;
 mod records;
 mod structures;
+mod pack2;
+mod pack_blocks;
 mod wire;
 
 pub use cache_image::cache_image;
@@ -21,6 +23,8 @@ pub use messages::*;
 pub use pack::pack;
 pub use records::{records, zrecord};
 pub use structures::*;
+pub use pack2::pack2;
+pub use pack_blocks::pack_blocks;
 pub use wire::wire;
 
 /// A target's name, which is that of its folder in `corpus/`, and its function.
@@ -34,6 +38,8 @@ pub const TARGETS: &[Target] = &[
     ("pack", pack),
     ("records", records),
     ("zrecord", zrecord),
+    ("pack2", pack2),
+    ("pack_blocks", pack_blocks),
     ("deflate", deflate),
     ("fletcher32", fletcher32),
     ("szip", szip),

@@ -1,7 +1,7 @@
 """The native half of the package. Private: what it offers may change at any time."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -22,6 +22,15 @@ __all__ = [
     "Sampler",
     "Source",
     "ZrecordStore",
+    "Pack2Detector",
+    "Pack2File",
+    "Pack2Inspection",
+    "Pack2Plan",
+    "pack2_inspect",
+    "pack2_is",
+    "pack2_plan",
+    "pack2_produce",
+    "pack2_verify",
     "pack_inspect",
     "pack_plan",
     "pack_produce",
@@ -210,6 +219,97 @@ class PackFile:
         should_cancel: _ShouldCancel,
     ) -> dict[str, np.ndarray[Any, np.dtype[Any]]]: ...
     def resident(self, *, progress: _Progress, should_cancel: _ShouldCancel) -> PackFile: ...
+
+@final
+class Pack2Inspection:
+    def json(self) -> str: ...
+
+@final
+class Pack2Plan:
+    def json(self) -> str: ...
+
+def pack2_is(path: str | os.PathLike[str]) -> bool: ...
+def pack2_inspect(
+    source: str | os.PathLike[str],
+    *,
+    dataset: str | None,
+    object: str | None,
+    scan_shape: Sequence[int] | None,
+    detector_axes: int,
+    threads: int,
+    progress: _Progress,
+    should_cancel: _ShouldCancel,
+) -> Pack2Inspection: ...
+def pack2_plan(
+    inspection: Pack2Inspection,
+    destination: str | os.PathLike[str],
+    *,
+    memory: int | None,
+    available_disk: int | None,
+    threads: int,
+) -> Pack2Plan: ...
+def pack2_produce(
+    plan: Pack2Plan, *, clear_leftovers: bool, progress: _Progress, should_cancel: _ShouldCancel
+) -> tuple[str, os.PathLike[str], int, list[os.PathLike[str]]]: ...
+def pack2_verify(
+    path: str | os.PathLike[str],
+    *,
+    receipt: bool,
+    receipt_path: str | os.PathLike[str] | None,
+    shard: int | None,
+    deep: bool,
+    source: str | os.PathLike[str] | None,
+    dataset: str | None,
+    threads: int,
+    progress: _Progress,
+    should_cancel: _ShouldCancel,
+) -> str: ...
+
+@final
+class Pack2File:
+    def __new__(cls, path: str | os.PathLike[str], *, threads: int) -> Pack2File: ...
+    @property
+    def scan_shape(self) -> tuple[int, ...]: ...
+    @property
+    def detector_shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def excluded(self) -> list[int]: ...
+    @property
+    def identities(self) -> tuple[str, str]: ...
+    def read(self, index: Any, raw: bool) -> np.ndarray[Any, np.dtype[Any]]: ...
+    def images(
+        self,
+        only: list[str],
+        rings: tuple[tuple[float, float] | None, ...],
+        center: tuple[float, float] | None,
+        *,
+        progress: _Progress,
+        should_cancel: _ShouldCancel,
+    ) -> dict[str, np.ndarray[Any, np.dtype[Any]]]: ...
+    def detector(
+        self, mask: np.ndarray[Any, np.dtype[np.uint8]], *, progress: _Progress, should_cancel: _ShouldCancel
+    ) -> Pack2Detector: ...
+    def to_hdf5(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        raw: bool,
+        overwrite: bool,
+        progress: _Progress,
+        should_cancel: _ShouldCancel,
+    ) -> str: ...
+    def resident(self, *, progress: _Progress, should_cancel: _ShouldCancel) -> Pack2File: ...
+
+@final
+class Pack2Detector:
+    def image(self) -> np.ndarray[Any, np.dtype[np.uint64]]: ...
+    def move_to(
+        self, mask: np.ndarray[Any, np.dtype[np.uint8]], *, progress: _Progress, should_cancel: _ShouldCancel
+    ) -> None: ...
 
 _Field = tuple[str, str, list[int], bool]
 _Position = tuple[int, int, int, list[int]]

@@ -1,7 +1,8 @@
 """Packs: a detector family as an exact, much smaller cache with a receipt, read like an array of four dimensions.
 
 The steps are values that can be looked at, each made from the one before: `inspect`, `plan`, `produce`, `verify`,
-`open`.
+`open`. Format 2 (``inspect(..., format=2)``) takes any integer counts of any scan and detector shape, from detector
+families, any HDF5 dataset or ``.npy``; `open` tells which format a file has.
 
 Examples
 --------
@@ -25,8 +26,8 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +36,15 @@ from . import _native
 from .errors import InvalidArgumentError, OutOfBoundsError
 
 __all__ = [
+    "CountPack",
+    "Counts",
     "Frames",
     "Inspection",
     "Pack",
     "Plan",
     "Produced",
     "Verification",
+    "VirtualDetector",
     "inspect",
     "open",
     "plan",
@@ -77,15 +81,19 @@ class Inspection(_Facts):
         Everything that was found, with the contract's names; ``inspection["sourceMembers"]`` is short for it.
     """
 
-    def __init__(self, native: _native.PackInspection) -> None:
+    def __init__(self, native: _native.PackInspection | _native.Pack2Inspection) -> None:
         super().__init__(native.json())
         self._native = native
 
     @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Scan rows, scan columns, detector rows, detector columns."""
-        a, b, c, d = self.facts["sourceShape"]
-        return a, b, c, d
+    def shape(self) -> tuple[int, ...]:
+        """Scan axes, then detector axes."""
+        return tuple(self.facts["sourceShape"])
+
+    @property
+    def format(self) -> int:
+        """The format it was inspected for."""
+        return int(self.facts.get("format", 1))
 
     def __repr__(self) -> str:
         return f"<Inspection of {self.facts['dataset']!r}: shape {self.shape}>"
@@ -100,7 +108,7 @@ class Plan(_Facts):
         The plan, with the contract's names.
     """
 
-    def __init__(self, native: _native.PackPlan) -> None:
+    def __init__(self, native: _native.PackPlan | _native.Pack2Plan) -> None:
         super().__init__(native.json())
         self._native = native
 
@@ -165,6 +173,10 @@ def inspect(
     *,
     dataset: str | None = None,
     index_dir: _Path | None = None,
+    format: int = 1,
+    object: str | None = None,
+    scan_shape: Sequence[int] | None = None,
+    detector_axes: int = 2,
     threads: int = 0,
     progress: Progress | None = None,
     should_cancel: ShouldCancel | None = None,
@@ -174,11 +186,20 @@ def inspect(
     Parameters
     ----------
     source : str or os.PathLike
-        A ``*_master.h5``, a data file, or a folder with one dataset.
+        A ``*_master.h5``, a data file, or a folder with one dataset; for format 2 also any HDF5 or ``.npy`` file of
+        integer counts, or a pack of format 1.
     dataset : str, optional
         Which dataset, where the folder has several.
     index_dir : str or os.PathLike, optional
         Where prepared indexes are kept; the user's cache folder if not given.
+    format : int, optional
+        1, which other programs read, or 2, which takes any counts and any shape.
+    object : str, optional
+        Path of the dataset in an HDF5 file, for format 2.
+    scan_shape : sequence of int, optional
+        Shape of the scan, for format 2; what the source says if not given.
+    detector_axes : int, optional
+        How many of the last axes are the detector's, for format 2.
     threads : int, optional
         Threads to use; 0 means one for each core.
     progress : callable, optional
@@ -199,6 +220,23 @@ def inspect(
     Cancelled
         `should_cancel` returned true.
     """
+    if format == 2:
+        return Inspection(
+            _native.pack2_inspect(
+                source,
+                dataset=dataset,
+                object=object,
+                scan_shape=None if scan_shape is None else list(scan_shape),
+                detector_axes=detector_axes,
+                threads=threads,
+                progress=progress,
+                should_cancel=should_cancel,
+            )
+        )
+    if format != 1:
+        raise InvalidArgumentError(f"format {format}; there are 1 and 2")
+    if object is not None or scan_shape is not None or detector_axes != 2:
+        raise InvalidArgumentError("object, scan_shape and detector_axes are for format=2")
     return Inspection(
         _native.pack_inspect(
             source,
@@ -251,9 +289,18 @@ def plan(
     UnsupportedError, InvalidArgumentError, LimitError
         The backend is not there, the shape cannot be packed, or the index would not fit its place.
     """
+    native = inspection._native
+    if isinstance(native, _native.Pack2Inspection):
+        if profile != "exact-uint8-bitpacked" or backend != "cpu-reference":
+            raise InvalidArgumentError("profile and backend are for format 1")
+        return Plan(
+            _native.pack2_plan(
+                native, destination, memory=memory, available_disk=available_disk, threads=threads
+            )
+        )
     return Plan(
         _native.pack_plan(
-            inspection._native,
+            native,
             destination,
             memory=memory,
             available_disk=available_disk,
@@ -297,9 +344,16 @@ def produce(
     Cancelled
         `should_cancel` returned true.
     """
-    receipt, path, peak, cleared = _native.pack_produce(
-        plan._native, clear_leftovers=clear_leftovers, progress=progress, should_cancel=should_cancel
-    )
+    native = plan._native
+    if isinstance(native, _native.Pack2Plan):
+        made = _native.pack2_produce(
+            native, clear_leftovers=clear_leftovers, progress=progress, should_cancel=should_cancel
+        )
+    else:
+        made = _native.pack_produce(
+            native, clear_leftovers=clear_leftovers, progress=progress, should_cancel=should_cancel
+        )
+    receipt, path, peak, cleared = made
     return Produced(receipt, os.fspath(path), peak, [os.fspath(c) for c in cleared])
 
 
@@ -308,13 +362,15 @@ def verify(
     *,
     receipt: bool = True,
     receipt_path: _Path | None = None,
+    shard: int | None = None,
+    deep: bool = False,
     source: _Path | None = None,
     dataset: str | None = None,
     threads: int = 0,
     progress: Progress | None = None,
     should_cancel: ShouldCancel | None = None,
 ) -> Verification:
-    """Prove a pack by decoding all of it.
+    """Prove a pack: format 1 by decoding all of it, format 2 by its checksums, which cover every byte.
 
     Parameters
     ----------
@@ -324,6 +380,10 @@ def verify(
         Check the receipt too. Without it the contents alone are proven.
     receipt_path : str or os.PathLike, optional
         The receipt, if it is not beside the pack.
+    shard : int, optional
+        Only this shard of a pack of format 2; the others are not read.
+    deep : bool, optional
+        Decode a pack of format 2 and compare the hash of its counts with the source's, too.
     source : str or os.PathLike, optional
         Also hash this source again and compare.
     dataset : str, optional
@@ -343,6 +403,23 @@ def verify(
     MissingFileError, InputOutputError
         The pack or the source cannot be examined.
     """
+    if _native.pack2_is(path):
+        return Verification(
+            _native.pack2_verify(
+                path,
+                receipt=receipt,
+                receipt_path=receipt_path,
+                shard=shard,
+                deep=deep,
+                source=source,
+                dataset=dataset,
+                threads=threads,
+                progress=progress,
+                should_cancel=should_cancel,
+            )
+        )
+    if shard is not None:
+        raise InvalidArgumentError("a pack of format 1 is proven whole")
     return Verification(
         _native.pack_verify(
             path,
@@ -357,8 +434,14 @@ def verify(
     )
 
 
-def open(path: _Path, *, threads: int = 0, cached_bytes: int = 512 << 20) -> Pack:
-    """Open a pack; only its first 64 KiB are read.
+@overload
+def open(path: _Path, *, threads: int = 0, cached_bytes: int = 512 << 20) -> Pack: ...
+@overload
+def open(path: _Path, *, threads: int = 0, cached_bytes: int = 512 << 20, format: Literal[2]) -> CountPack: ...
+def open(
+    path: _Path, *, threads: int = 0, cached_bytes: int = 512 << 20, format: int | None = None
+) -> Pack | CountPack:
+    """Open a pack of either format; only its index is read.
 
     Parameters
     ----------
@@ -367,11 +450,14 @@ def open(path: _Path, *, threads: int = 0, cached_bytes: int = 512 << 20) -> Pac
     threads : int, optional
         Threads to use; 0 means one for each core.
     cached_bytes : int, optional
-        Bytes of packed shards that are kept for the next read.
+        Bytes of packed shards that are kept for the next read, for format 1.
+    format : int, optional
+        The format it must have; what it has if not given.
 
     Returns
     -------
-    Pack
+    Pack or CountPack
+        A `CountPack` for a file of format 2.
 
     Raises
     ------
@@ -380,6 +466,11 @@ def open(path: _Path, *, threads: int = 0, cached_bytes: int = 512 << 20) -> Pac
     CorruptError, UnsupportedError
         It is no pack that agrees with itself, or one of another revision.
     """
+    found = 2 if _native.pack2_is(path) else 1
+    if format is not None and format != found:
+        raise InvalidArgumentError(f"{os.fspath(path)!r} has format {found}, not {format}")
+    if found == 2:
+        return CountPack(path, threads=threads)
     return Pack(path, threads=threads, cached_bytes=cached_bytes)
 
 
@@ -627,3 +718,315 @@ class Pack(Frames):
 
 def _reopen(path: str, threads: int, cached_bytes: int) -> Pack:
     return Pack(path, threads=threads, cached_bytes=cached_bytes)
+
+
+class Counts:
+    """The counts of a pack of format 2 as an array that is not loaded: what is indexed is read.
+
+    Indexing is NumPy's, with every kind of index over scan and detector axes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Scan axes, then detector axes.
+    dtype : numpy.dtype
+        The source's.
+    """
+
+    def __init__(self, native: _native.Pack2File, raw: bool) -> None:
+        self._native = native
+        self._raw = raw
+        self.scan_shape: tuple[int, ...] = native.scan_shape
+        self.detector_shape: tuple[int, ...] = native.detector_shape
+        self.shape: tuple[int, ...] = self.scan_shape + self.detector_shape
+        self.dtype = np.dtype(native.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values, unpacked."""
+        return self.dtype.itemsize * self.size
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        # A bare None adds an axis; only inside a tuple does the native half read it so.
+        out = self._native.read((None,) if index is None else index, self._raw)
+        return out[()] if out.ndim == 0 else out
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a pack is unpacked into a new array")
+        return np.asarray(self[...], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<Counts: shape {self.shape}, {'raw' if self._raw else 'masked'} {self.dtype}>"
+
+
+class CountPack(Counts):
+    """An open pack of format 2: an array, excluded pixels 0. `raw` is the same with the source's values.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The pack.
+    threads : int, optional
+        Threads to use; 0 means one for each core.
+
+    Attributes
+    ----------
+    path : str
+        The pack.
+    excluded : numpy.ndarray
+        Flat indices of the excluded pixels, ascending.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, tensilo
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> counts = np.arange(3 * 4 * 5 * 6, dtype="u4").reshape(3, 4, 5, 6)
+    >>> np.save(folder / "scan.npy", counts)
+    >>> found = tensilo.pack.inspect(folder / "scan.npy", format=2)
+    >>> made = tensilo.pack.produce(tensilo.pack.plan(found, folder / "scan.h5"))
+    >>> scan = tensilo.pack.open(folder / "scan.h5")
+    >>> scan.shape, scan.dtype
+    ((3, 4, 5, 6), dtype('uint32'))
+    >>> bool((scan[1, ::2, [0, 3], -1] == counts[1, ::2, [0, 3], -1]).all())
+    True
+    >>> int(scan.virtual_image(np.ones((5, 6), bool)).sum()) == int(counts.sum())
+    True
+    """
+
+    def __init__(self, path: _Path, *, threads: int = 0) -> None:
+        super().__init__(_native.Pack2File(path, threads=threads), False)
+        self.path = os.fspath(path)
+        self._threads = threads
+        self.excluded: npt.NDArray[np.uint32] = np.array(self._native.excluded, "u4")
+
+    @property
+    def raw(self) -> Counts:
+        """The source's values: excluded pixels restored."""
+        return Counts(self._native, True)
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Detector rows, detector columns and scans that are coded together."""
+        return self._native.block
+
+    @property
+    def counts_sha256(self) -> str:
+        """SHA-256 of the source's counts."""
+        return self._native.identities[0]
+
+    @property
+    def source_identity(self) -> str:
+        """Identity of the source."""
+        return self._native.identities[1]
+
+    def resident(
+        self, *, progress: Progress | None = None, should_cancel: ShouldCancel | None = None
+    ) -> CountPack:
+        """Load the file, packed, into memory.
+
+        Parameters
+        ----------
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        CountPack
+            The same pack, which reads the file no more.
+        """
+        loaded = CountPack.__new__(CountPack)
+        loaded.__dict__.update(self.__dict__)
+        loaded._native = self._native.resident(progress=progress, should_cancel=should_cancel)
+        return loaded
+
+    def products(
+        self,
+        *names: str,
+        bf: Ring | None = None,
+        abf: Ring | None = None,
+        adf: Ring | None = None,
+        center: tuple[float, float] | None = None,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> dict[str, Array]:
+        """Exact images by name, in one pass over the blocks; excluded pixels are cleared first.
+
+        Parameters
+        ----------
+        *names, bf, abf, adf, center, progress, should_cancel
+            As for `Pack.products`. DPC needs a scan of two axes.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Sums as ``uint64``, bands as ``uint32`` where their sums fit, the rest as ``float64``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no such product, or a band has no ring.
+        UnsupportedError
+            The counts are signed.
+        """
+        rings = tuple(
+            ring if ring is None or isinstance(ring, tuple) else (0.0, float(ring)) for ring in (bf, abf, adf)
+        )
+        return self._native.images(list(names), rings, center, progress=progress, should_cancel=should_cancel)
+
+    def virtual_image(
+        self,
+        mask: npt.ArrayLike,
+        *,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> npt.NDArray[np.uint64]:
+        """Sums of every scan over the detector pixels where `mask` is true.
+
+        Parameters
+        ----------
+        mask : array_like of bool
+            Of the detector's shape.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the scan's shape.
+        """
+        return self.virtual_detector(mask, progress=progress, should_cancel=should_cancel).image
+
+    def virtual_detector(
+        self,
+        mask: npt.ArrayLike,
+        *,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> VirtualDetector:
+        """A virtual detector that can be moved: its image follows from the pixels that come and go.
+
+        Parameters
+        ----------
+        mask : array_like of bool
+            Of the detector's shape.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        VirtualDetector
+        """
+        native = self._native.detector(
+            _mask(mask, self.detector_shape), progress=progress, should_cancel=should_cancel
+        )
+        return VirtualDetector(native, self.scan_shape, self.detector_shape)
+
+    def to_hdf5(
+        self,
+        path: _Path,
+        *,
+        raw: bool = True,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> str:
+        """Write an HDF5 file of a detector's layout: bitshuffle/LZ4 frames, scan shape and mask.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to write.
+        raw : bool, optional
+            Restore excluded pixels; otherwise they are 0.
+        overwrite : bool, optional
+            Replace a file of that name.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        str
+            SHA-256 of the counts that were written.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The file exists.
+        """
+        return self._native.to_hdf5(
+            path, raw=raw, overwrite=overwrite, progress=progress, should_cancel=should_cancel
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen_counts, (os.path.abspath(self.path), self._threads)
+
+    def __repr__(self) -> str:
+        return f"<CountPack {self.path!r}: shape {self.shape}, {self.dtype}>"
+
+
+class VirtualDetector:
+    """A virtual detector of a pack of format 2. Made by `CountPack.virtual_detector`."""
+
+    def __init__(
+        self, native: _native.Pack2Detector, scan_shape: tuple[int, ...], detector_shape: tuple[int, ...]
+    ) -> None:
+        self._native = native
+        self._scan_shape = scan_shape
+        self._detector_shape = detector_shape
+
+    @property
+    def image(self) -> npt.NDArray[np.uint64]:
+        """Sums of every scan over the mask."""
+        return self._native.image().reshape(self._scan_shape)
+
+    def move_to(
+        self,
+        mask: npt.ArrayLike,
+        *,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> npt.NDArray[np.uint64]:
+        """Move to another mask; only blocks with pixels that come or go are read.
+
+        Parameters
+        ----------
+        mask : array_like of bool
+            Of the detector's shape.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        numpy.ndarray
+            The new image.
+        """
+        self._native.move_to(
+            _mask(mask, self._detector_shape), progress=progress, should_cancel=should_cancel
+        )
+        return self.image
+
+
+def _mask(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """A mask as flat bytes."""
+    given = np.asarray(mask)
+    if given.shape != shape:
+        raise InvalidArgumentError(f"a mask of shape {given.shape} for a detector of {shape}")
+    return np.ascontiguousarray(given.astype(bool)).view("u1").reshape(-1)
+
+
+def _reopen_counts(path: str, threads: int) -> CountPack:
+    return CountPack(path, threads=threads)

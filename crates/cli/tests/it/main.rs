@@ -8,6 +8,7 @@ mod generations;
 mod images;
 mod lanes;
 mod packing;
+mod packing_2;
 mod program;
 mod recording;
 mod repack;

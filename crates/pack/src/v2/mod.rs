@@ -17,7 +17,7 @@ pub mod receipt;
 pub mod source;
 pub mod verify;
 
-use source::inspect::InspectOptions;
+use source::inspect::{InspectOptions, SourceKind};
 use std::path::Path;
 use tensilo_core::io::{ByteSource, FileSource};
 use tensilo_core::{Error, ErrorKind, Result};
@@ -39,8 +39,11 @@ pub fn is_format_2(path: &Path) -> Result<bool> {
 /// Adds the hint `--format 2` to a refusal of format 1 where format 2 takes the source.
 pub fn hint_format_2(e: Error, source: &Path, options: &InspectOptions) -> Error {
     let refused = matches!(e.kind(), ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::Limit);
-    if refused && source::inspect::accepts(source, options) {
-        return e.hint("--format 2");
+    // What is no HDF5 file of frames looks damaged, or empty, to format 1.
+    let foreign = matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound);
+    match source::inspect::accepts(source, options) {
+        Some(_) if refused => e.hint("--format 2"),
+        Some(SourceKind::Npy | SourceKind::PackV1) if foreign => e.hint("--format 2"),
+        _ => e,
     }
-    e
 }

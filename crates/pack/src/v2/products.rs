@@ -13,6 +13,7 @@ use crate::products::{
     BAND_IMAGES, Bands, Choice, Counts, DETECTOR_IMAGES, DpcFrame, ImageValues, Moments, Ring, SCAN_IMAGES,
 };
 use std::sync::{Mutex, PoisonError};
+use tensilo_core::limits::Charge;
 use tensilo_core::{Error, Monitor, Result};
 
 /// Which integer products are wanted.
@@ -137,6 +138,7 @@ impl Pack {
                 l.scan_shape()
             )));
         }
+        let _charge = self.budget().bytes(l.pixels().saturating_mul(5), "masks of rings")?;
         let rings: Vec<usize> = (0..3).filter(|k| choice.ring(*k).is_some()).collect();
         let mut masks = Vec::new();
         for k in &rings {
@@ -268,6 +270,9 @@ struct Pass<'a, T> {
     pixels: Vec<Mutex<[Vec<u64>; 2]>>,
     /// Total, row moment, column moment, then one sum for each mask, of the scans of each tile.
     scans: Vec<Mutex<Vec<Vec<u64>>>>,
+    /// Sums of every scan that are made.
+    lists: usize,
+    _charge: Charge,
     element: std::marker::PhantomData<T>,
 }
 
@@ -282,6 +287,15 @@ struct Scratch<T> {
 impl<'a, T: Sample> Pass<'a, T> {
     fn new(pack: &'a Pack, request: &'a Request) -> Result<Self> {
         let l = pack.layout();
+        let lists = 3 * usize::from(request.moments) + request.masks.len();
+        // A table that agrees with the file's length bounds the number of rectangles.
+        pack.table(0)?;
+        let per_rect = (128 + 32 * request.masks.len() as u64).saturating_mul(l.rects());
+        let per_scan = l.scans().saturating_mul(16 * lists as u64);
+        let per_pixel = l.pixels().saturating_mul(32 + request.masks.len() as u64);
+        let all = per_rect.saturating_add(per_scan).saturating_add(per_pixel);
+        let all = all.saturating_add(l.tiles().saturating_mul(64));
+        let charge = pack.budget().bytes(all, "sums of scans and pixels")?;
         let everything = request.diffraction_sum || request.diffraction_max || request.moments;
         let mut rects = Vec::new();
         for number in 0..l.rects() {
@@ -296,15 +310,22 @@ impl<'a, T: Sample> Pass<'a, T> {
             .iter()
             .map(|(_, rect, _)| Mutex::new(wanted.map(|w| vec![0; if w { rect.pixels() } else { 0 }])))
             .collect();
-        let lists = 3 * usize::from(request.moments) + request.masks.len();
-        drop(pack.budget().bytes(8 * l.scans() * lists as u64, "sums of every scan")?);
         let scans = (0..l.tiles())
             .map(|tile| {
                 let scans = l.tile(tile);
                 Mutex::new(vec![vec![0; (scans.end - scans.start) as usize]; lists])
             })
             .collect();
-        Ok(Self { pack, request, rects, pixels, scans, element: std::marker::PhantomData })
+        Ok(Self {
+            pack,
+            request,
+            rects,
+            pixels,
+            scans,
+            lists,
+            _charge: charge,
+            element: std::marker::PhantomData,
+        })
     }
 
     fn run(self, monitor: &dyn Monitor) -> Result<Products> {
@@ -332,10 +353,13 @@ impl<'a, T: Sample> Pass<'a, T> {
     }
 
     fn tile(&self, tile: usize, rects: std::ops::Range<usize>, scratch: &mut Scratch<T>) -> Result<()> {
-        let lock = |e: &'_ Mutex<Vec<Vec<u64>>>| e.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let scans = self.pack.layout().tile(tile as u64);
         let mut sums = std::mem::take(&mut scratch.sums);
-        sums.clone_from(&lock(&self.scans[tile]));
-        sums.iter_mut().for_each(|s| s.fill(0));
+        sums.resize_with(self.lists, Vec::new);
+        for list in &mut sums {
+            list.clear();
+            list.resize((scans.end - scans.start) as usize, 0);
+        }
         for at in rects {
             self.block(tile as u64, at, &mut sums, scratch)?;
         }

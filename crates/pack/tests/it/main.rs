@@ -4,6 +4,7 @@ mod agreeing;
 mod bounds;
 mod exporting;
 mod fixtures;
+mod pack_v2_blocks;
 mod producing;
 mod products;
 mod publishing;
@@ -11,3 +12,7 @@ mod reading;
 mod v2;
 mod verifying;
 mod writer;
+
+#[global_allocator]
+static ALLOCATOR: tensilo_testkit::allocations::CountingAllocator =
+    tensilo_testkit::allocations::CountingAllocator;

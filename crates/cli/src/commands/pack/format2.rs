@@ -268,7 +268,7 @@ fn frame(a: &read::ReadArguments, pack: &Pack, at: &[u64]) -> Outcome {
     let selection = Selection::Axes(axes);
     let n = selection.elements(&shape)? as usize;
     let width = l.counts().bytes();
-    let mut bytes = tensilo::core::buffer::zeroed_vec::<u8>(n * width)?;
+    let (mut bytes, _charge) = pack.budget().buffer((n * width) as u64, "a frame")?;
     let values = if a.raw { Values::Raw } else { Values::Masked };
     pack.read_bytes_into(&selection, values, &mut bytes, &tensilo::core::Quiet)?;
     let signed = l.counts().is_signed();

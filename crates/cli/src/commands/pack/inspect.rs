@@ -1,6 +1,7 @@
 //! `tensilo pack inspect`: which files, what shape, which identity.
 
-use super::{SourceArguments, format2, note_leftovers, object};
+use super::info::InfoArguments;
+use super::{SourceArguments, format2, is_2, note_leftovers, object};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
@@ -27,6 +28,9 @@ pub struct InspectArguments {
 
 /// Inspects.
 pub fn run(a: &InspectArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.source.source) {
+        return format2::info(&InfoArguments { pack: a.source.source.clone() }, out);
+    }
     a.source.by_format(out, |out| run_1(a, out), |out| run_2(a, out))
 }
 

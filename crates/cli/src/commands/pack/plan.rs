@@ -1,10 +1,11 @@
 //! `tensilo pack plan`: what a pack will take.
 
-use super::{BudgetArguments, SourceArguments, format2, note_leftovers, object};
+use super::{BudgetArguments, SourceArguments, format2, is_2, note_leftovers, object};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
 use std::path::PathBuf;
+use tensilo::Error;
 use tensilo::core::io::SystemDisk;
 use tensilo::pack::plan::plan;
 use tensilo::pack::source::inspect::inspect;
@@ -26,6 +27,10 @@ pub struct PlanArguments {
 
 /// Plans.
 pub fn run(a: &PlanArguments, out: &mut Output) -> Outcome {
+    if is_2(&a.source.source) {
+        let e = "the source is a pack of format 2; produce makes one of format 1 of it without a plan";
+        return Err(Error::unsupported(e).in_file(&a.source.source).into());
+    }
     a.source.by_format(out, |out| run_1(a, out), |out| format2::plan(a, out))
 }
 

@@ -135,9 +135,10 @@ pub fn inspect(source: &Path, options: &InspectOptions, monitor: &dyn Monitor) -
     look(source, options, Identify::Hash(monitor))
 }
 
-/// Would format 2 take this source? Nothing is hashed or decoded.
-pub(crate) fn accepts(source: &Path, options: &InspectOptions) -> bool {
-    look(source, options, Identify::No).is_ok_and(|found| crate::v2::plan::cut(&found).is_ok())
+/// What a source is, if format 2 would take it. Nothing is hashed or decoded.
+pub(crate) fn accepts(source: &Path, options: &InspectOptions) -> Option<SourceKind> {
+    let found = look(source, options, Identify::No).ok()?;
+    crate::v2::plan::cut(&found).is_ok().then_some(found.kind)
 }
 
 /// Are files hashed?

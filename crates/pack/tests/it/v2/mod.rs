@@ -1,8 +1,10 @@
 //! Format 2: any detector, any scan, any count.
 
+mod converting;
 mod damage;
 mod products;
 mod properties;
 mod publishing;
 mod sources;
 mod stacks;
+mod touching;

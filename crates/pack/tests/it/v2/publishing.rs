@@ -156,3 +156,26 @@ fn too_little_memory_or_disk_is_refused_before_anything_is_written() {
     assert_eq!(with(1 << 20, 1 << 40), ErrorKind::InsufficientMemory);
     assert_eq!(with(1 << 30, 1 << 10), ErrorKind::InsufficientDisk);
 }
+
+#[test]
+fn a_run_holds_no_more_memory_than_its_plan_says() {
+    let dir = oracle::temp_dir();
+    for (bytes, most, masked) in [(2, 3, false), (2, 60_000, true), (4, 1_000_000, false), (1, 100, true)] {
+        let counts = CountType::new(bytes, false).unwrap();
+        let stack = Stack::of(&[300], &[64, 80], counts, |i| (noise(5, i as u64) % most) as i64);
+        let mask: Vec<u32> = (0..64 * 80).map(|p| u32::from(masked && p % 50 == 3)).collect();
+        let source = stack.family(dir.path(), &[170, 130], 7, Some(&mask));
+        let inspection = inspected(&source, 2).unwrap();
+        let out = dir.path().join(format!("{bytes}-{most}.h5"));
+        let plan = planned(&inspection, &out, 1);
+        let held = tensilo_testkit::allocations::most_held(|| {
+            produce(&inspection, &plan, &ProduceOptions::default(), &Quiet).unwrap();
+        });
+        // At least the counts of a tile are held, so the counter counts.
+        assert!(held > plan.window * plan.layout.frame_bytes(), "{held}");
+        assert!(held <= plan.planned_peak_bytes, "{held} of {}", plan.planned_peak_bytes);
+        for name in std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()) {
+            std::fs::remove_file(name).unwrap();
+        }
+    }
+}
