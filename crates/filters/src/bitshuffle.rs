@@ -19,7 +19,7 @@ use crate::simd::{self, bits, bytes};
 use crate::{ChunkInfo, Codecs, cut, id, lz4, zstandard};
 use tensilo_core::{Error, Result};
 
-/// Room behind a block that lets the LZ4 decoder run at full speed to its end.
+/// Room behind a block that lets the LZ4 and Zstandard decoders run at full speed to its end.
 const SLACK: usize = 64;
 
 /// The block size in elements that is used when none is stated: 8 KiB worth, a multiple of 8, at least 128.
@@ -37,7 +37,7 @@ pub fn default_block(element_size: usize) -> usize {
 /// # Panics
 /// When the lengths differ or are not a multiple of 8 elements.
 pub fn shuffle_block(src: &[u8], dst: &mut [u8], element_size: usize) {
-    shuffle_block_at(simd::level(), src, dst, element_size);
+    shuffle_block_at(simd::level(), src, dst, element_size, &mut planes(element_size));
 }
 
 /// Undoes [`shuffle_block`].
@@ -45,7 +45,7 @@ pub fn shuffle_block(src: &[u8], dst: &mut [u8], element_size: usize) {
 /// # Panics
 /// When the lengths differ or are not a multiple of 8 elements.
 pub fn unshuffle_block(src: &[u8], dst: &mut [u8], element_size: usize) {
-    unshuffle_block_at(simd::level(), src, dst, element_size);
+    unshuffle_block_at(simd::level(), src, dst, element_size, &mut planes(element_size));
 }
 
 /// Elements that pass from bits to bytes to elements together, so that the bytes between stay in the cache.
@@ -58,49 +58,42 @@ fn elements(src: &[u8], dst: &[u8], element_size: usize) -> usize {
     src.len() / element_size
 }
 
-fn shuffle_block_at(level: simd::Level, src: &[u8], dst: &mut [u8], size: usize) {
+/// Room for one tile of byte planes, which blocks may share; nothing where elements are bytes.
+fn planes(element_size: usize) -> Vec<u8> {
+    if element_size == 1 { vec![] } else { vec![0; tile(element_size) * element_size] }
+}
+
+fn shuffle_block_at(level: simd::Level, src: &[u8], dst: &mut [u8], size: usize, planes: &mut [u8]) {
     let count = elements(src, dst, size);
     let stride = count / 8;
     if size == 1 {
         return bits::planes_from_bytes(level, src, stride, dst, stride);
     }
-    with_planes(size, |planes, tile| {
-        for start in (0..count).step_by(tile) {
-            let n = tile.min(count - start);
-            bytes::deinterleave(level, &src[start * size..], n, size, planes, tile);
-            for k in 0..size {
-                let bits = &mut dst[8 * k * stride + start / 8..];
-                bits::planes_from_bytes(level, &planes[k * tile..], n / 8, bits, stride);
-            }
+    let tile = tile(size);
+    for start in (0..count).step_by(tile) {
+        let n = tile.min(count - start);
+        bytes::deinterleave(level, &src[start * size..], n, size, planes, tile);
+        for k in 0..size {
+            let bits = &mut dst[8 * k * stride + start / 8..];
+            bits::planes_from_bytes(level, &planes[k * tile..], n / 8, bits, stride);
         }
-    });
+    }
 }
 
-fn unshuffle_block_at(level: simd::Level, src: &[u8], dst: &mut [u8], size: usize) {
+fn unshuffle_block_at(level: simd::Level, src: &[u8], dst: &mut [u8], size: usize, planes: &mut [u8]) {
     let count = elements(src, dst, size);
     let stride = count / 8;
     if size == 1 {
         return bits::bytes_from_planes(level, src, stride, stride, dst);
     }
-    with_planes(size, |planes, tile| {
-        for start in (0..count).step_by(tile) {
-            let n = tile.min(count - start);
-            for k in 0..size {
-                let bits = &src[8 * k * stride + start / 8..];
-                bits::bytes_from_planes(level, bits, stride, n / 8, &mut planes[k * tile..]);
-            }
-            bytes::interleave(level, planes, tile, n, size, &mut dst[start * size..]);
-        }
-    });
-}
-
-/// Lends room for one tile of byte planes, on the stack for the usual element sizes.
-fn with_planes(size: usize, work: impl FnOnce(&mut [u8], usize)) {
     let tile = tile(size);
-    if tile * size <= 8192 {
-        work(&mut [0; 8192][..tile * size], tile);
-    } else {
-        work(&mut vec![0; tile * size], tile);
+    for start in (0..count).step_by(tile) {
+        let n = tile.min(count - start);
+        for k in 0..size {
+            let bits = &src[8 * k * stride + start / 8..];
+            bits::bytes_from_planes(level, bits, stride, n / 8, &mut planes[k * tile..]);
+        }
+        bytes::interleave(level, planes, tile, n, size, &mut dst[start * size..]);
     }
 }
 
@@ -112,8 +105,9 @@ fn with_planes(size: usize, work: impl FnOnce(&mut [u8], usize)) {
 pub fn shuffle(src: &[u8], dst: &mut [u8], element_size: usize, block: usize) -> Result<()> {
     let plan = Plan::new(src.len(), element_size, block).map_err(Error::invalid)?;
     same_length(src, dst)?;
+    let (level, mut planes) = (simd::level(), planes(element_size));
     for range in plan.blocks() {
-        shuffle_block(&src[range.clone()], &mut dst[range], element_size);
+        shuffle_block_at(level, &src[range.clone()], &mut dst[range], element_size, &mut planes);
     }
     dst[plan.shuffled..].copy_from_slice(&src[plan.shuffled..]);
     Ok(())
@@ -126,8 +120,9 @@ pub fn shuffle(src: &[u8], dst: &mut [u8], element_size: usize, block: usize) ->
 pub fn unshuffle(src: &[u8], dst: &mut [u8], element_size: usize, block: usize) -> Result<()> {
     let plan = Plan::new(src.len(), element_size, block).map_err(Error::invalid)?;
     same_length(src, dst)?;
+    let (level, mut planes) = (simd::level(), planes(element_size));
     for range in plan.blocks() {
-        unshuffle_block(&src[range.clone()], &mut dst[range], element_size);
+        unshuffle_block_at(level, &src[range.clone()], &mut dst[range], element_size, &mut planes);
     }
     dst[plan.shuffled..].copy_from_slice(&src[plan.shuffled..]);
     Ok(())
@@ -264,8 +259,15 @@ impl Filter for Bitshuffle {
         let size = options.element_size;
         let plan = Plan::new(src.len(), size, options.block).map_err(Error::invalid)?;
         if matches!(options.compressor, Compressor::None) {
-            dst.resize(src.len(), 0);
-            shuffle(src, dst, size, options.block)?;
+            dst.reserve_exact(src.len());
+            let (level, mut planes) = (simd::level(), planes(size));
+            for range in plan.blocks() {
+                // Through a buffer that stays in the cache: cheaper than zeroing the destination first.
+                let block = sized(&mut codecs.block, range.len());
+                shuffle_block_at(level, &src[range], block, size, &mut planes);
+                dst.extend_from_slice(block);
+            }
+            dst.extend_from_slice(&src[plan.shuffled..]);
             return Ok(Encoded::Written);
         }
         let stated = if options.block == 0 { default_block(size) } else { options.block } * size;
@@ -274,16 +276,23 @@ impl Filter for Bitshuffle {
         dst.extend_from_slice(&(src.len() as u64).to_be_bytes());
         dst.extend_from_slice(&stated.to_be_bytes());
         let mut spare = std::mem::take(&mut codecs.block);
+        let (simd, mut planes) = (simd::level(), planes(size));
         for range in plan.blocks() {
             let block = sized(&mut spare, range.len());
-            shuffle_block(&src[range], block, size);
-            let at = dst.len();
-            dst.extend_from_slice(&[0; 4]);
-            let n = match options.compressor {
-                Compressor::Zstd(level) => zstandard::compress(codecs, level, block, dst)?,
-                _ => lz4::encode_block(block, dst),
-            };
-            dst[at..at + 4].copy_from_slice(&(n as u32).to_be_bytes());
+            shuffle_block_at(simd, &src[range], block, size, &mut planes);
+            match options.compressor {
+                Compressor::Zstd(level) => {
+                    let at = dst.len();
+                    dst.extend_from_slice(&[0; 4]);
+                    let n = zstandard::compress(codecs, level, block, dst)?;
+                    dst[at..at + 4].copy_from_slice(&(n as u32).to_be_bytes());
+                }
+                _ => {
+                    let stored = lz4::encoded(&mut codecs.second, block);
+                    dst.extend_from_slice(&(stored.len() as u32).to_be_bytes());
+                    dst.extend_from_slice(stored);
+                }
+            }
         }
         codecs.block = spare;
         dst.extend_from_slice(&src[plan.shuffled..]);
@@ -300,11 +309,12 @@ fn decode_blocks(
     dst: &mut [u8],
 ) -> Result<()> {
     let room = sized(spare, plan.block + SLACK);
+    let (level, mut planes) = (simd::level(), planes(options.element_size));
     for range in plan.blocks() {
         let stored = u32::from_be_bytes(cut::array(&mut rest, "a bitshuffle block's size")?) as usize;
         let stored = cut::bytes(&mut rest, stored, "a bitshuffle block")?;
         let n = match options.compressor {
-            Compressor::Zstd(_) => zstandard::decompress(codecs, stored, &mut room[..range.len()])?,
+            Compressor::Zstd(_) => zstandard::decompress(codecs, stored, &mut room[..range.len() + SLACK])?,
             _ => lz4::decode_block(stored, &mut room[..range.len() + SLACK])?,
         };
         if n != range.len() {
@@ -313,7 +323,7 @@ fn decode_blocks(
                 range.len()
             )));
         }
-        unshuffle_block(&room[..n], &mut dst[range], options.element_size);
+        unshuffle_block_at(level, &room[..n], &mut dst[range], options.element_size, &mut planes);
     }
     let tail = &mut dst[plan.shuffled..];
     tail.copy_from_slice(cut::bytes(&mut rest, tail.len(), "the raw end of a bitshuffled chunk")?);
@@ -340,10 +350,10 @@ mod tests {
                 }
                 for level in levels() {
                     let mut got = vec![0; src.len()];
-                    shuffle_block_at(level, &src, &mut got, size);
+                    shuffle_block_at(level, &src, &mut got, size, &mut planes(size));
                     assert!(got == want, "{level:?} size {size} count {count}");
                     let mut back = vec![0; src.len()];
-                    unshuffle_block_at(level, &got, &mut back, size);
+                    unshuffle_block_at(level, &got, &mut back, size, &mut planes(size));
                     assert_eq!(back, src, "{level:?} size {size} count {count}");
                 }
             }

@@ -10,6 +10,7 @@
 //! Client value 0 is the block size; 0 or none stands for 1 GiB, cut to the chunk.
 
 use crate::filter::{Decoded, Encoded, Filter};
+use crate::scratch::sized;
 use crate::simd;
 use crate::{ChunkInfo, Codecs, cut, id};
 use tensilo_core::{Error, Result};
@@ -41,6 +42,14 @@ pub fn encode_block(src: &[u8], dst: &mut Vec<u8>) -> usize {
         .expect("the buffer has the size that lz4_flex states as its bound");
     dst.truncate(start + n);
     n
+}
+
+/// `src` as one raw LZ4 block, in a buffer that is re-used.
+pub(crate) fn encoded<'a>(room: &'a mut Vec<u8>, src: &[u8]) -> &'a [u8] {
+    let room = sized(room, lz4_flex::block::get_maximum_output_size(src.len()));
+    let n = lz4_flex::block::compress_into(src, room)
+        .expect("the buffer has the size that lz4_flex states as its bound");
+    &room[..n]
 }
 
 const DEFAULT_BLOCK: usize = 1 << 30;
@@ -96,7 +105,7 @@ impl Filter for Lz4 {
         &self,
         values: &[u32],
         _info: &ChunkInfo,
-        _codecs: &mut Codecs,
+        codecs: &mut Codecs,
         src: &[u8],
         dst: &mut Vec<u8>,
     ) -> Result<Encoded> {
@@ -107,15 +116,11 @@ impl Filter for Lz4 {
         dst.extend_from_slice(&(src.len() as u64).to_be_bytes());
         dst.extend_from_slice(&(block as u32).to_be_bytes());
         for piece in src.chunks(block) {
-            let at = dst.len();
-            dst.extend_from_slice(&[0; 4]);
-            let mut n = encode_block(piece, dst);
-            if n >= piece.len() {
-                dst.truncate(at + 4);
-                dst.extend_from_slice(piece);
-                n = piece.len();
-            }
-            dst[at..at + 4].copy_from_slice(&(n as u32).to_be_bytes());
+            let block = encoded(&mut codecs.block, piece);
+            // What does not shrink is stored as it is.
+            let stored = if block.len() < piece.len() { block } else { piece };
+            dst.extend_from_slice(&(stored.len() as u32).to_be_bytes());
+            dst.extend_from_slice(stored);
         }
         Ok(Encoded::Written)
     }

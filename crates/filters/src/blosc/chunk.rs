@@ -17,7 +17,7 @@ use crate::simd::{self, bytes};
 use crate::{Codecs, bitshuffle, cut};
 use tensilo_core::{Error, Result};
 
-/// Room behind a block that lets the LZ4 decoder run at full speed to its end.
+/// Room behind a block that lets the LZ4 and Zstandard decoders run at full speed to its end.
 const SLACK: usize = 64;
 
 /// A chunk's header, checked against its length and the room for its data.
@@ -198,8 +198,9 @@ fn streams(
             }
             Ok(n) => {
                 let stored = cut::bytes(&mut src, n, "a Blosc stream")?;
-                // Only LZ4 may write behind the stream's end, where the next stream will be.
-                let room = if codec == Codec::Lz4 { block.len() } else { at + each };
+                // These may write behind the stream's end, where the next stream will be.
+                let behind = matches!(codec, Codec::Lz4 | Codec::Zstd);
+                let room = if behind { block.len() } else { at + each };
                 let got = codec.decode(codecs, stored, &mut block[at..room])?;
                 if got != each {
                     return Err(Error::corrupt(format!("a Blosc stream decodes to {got} bytes, not {each}")));

@@ -44,7 +44,7 @@ pub(crate) fn planes_from_bytes(level: Level, src: &[u8], bytes: usize, planes: 
     // SAFETY: the level was detected, or is below a detected one; the assertion above bounds all accesses.
     unsafe {
         if level == Level::Avx512 {
-            done = x86::planes_from_bytes_avx512(src.as_ptr(), bytes, planes.as_mut_ptr(), stride);
+            done = x86::planes_from_bytes_gfni(src.as_ptr(), bytes, planes.as_mut_ptr(), stride);
         }
         if level >= Level::Avx2 {
             done = x86::planes_from_bytes_avx2(src.as_ptr(), done, bytes, planes.as_mut_ptr(), stride);
@@ -80,6 +80,7 @@ mod x86 {
     //! Each function starts at plane byte `from` (or 0), handles whole tiles and says where it stopped.
     //! Contract of all: planes are readable or writable for `7 * stride + bytes` bytes, bytes for `8 * bytes`,
     //! the two do not overlap, and the named instruction sets are present.
+    use crate::simd::bytes::x86::{table, turn8};
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx2")]
@@ -162,71 +163,76 @@ mod x86 {
         i
     }
 
-    #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) unsafe fn planes_from_bytes_avx512(
+    /// Byte `8 * i + j` comes from byte `8 * j + i`, for all 64 bytes of a vector.
+    static TURNED: [u8; 64] = turned(0);
+    /// The same with the eight bytes of each quadword in reverse.
+    static TURNED_REVERSED: [u8; 64] = turned(7);
+
+    const fn turned(flip: usize) -> [u8; 64] {
+        let mut t = [0; 64];
+        let mut p = 0;
+        while p < 64 {
+            t[p] = ((p % 8 ^ flip) * 8 + p / 8) as u8;
+            p += 1;
+        }
+        t
+    }
+
+    /// Byte `j` of each quadword is `1 << j`: as the vector of an affine product it picks bit `j` of every matrix row,
+    /// the first row as the highest bit; as its matrix it reverses the bits of each byte.
+    const UNIT: i64 = 0x8040_2010_0804_0201_u64 as i64;
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
+    pub(super) unsafe fn planes_from_bytes_gfni(
         src: *const u8,
         bytes: usize,
         dst: *mut u8,
         stride: usize,
     ) -> usize {
+        let unit = _mm512_set1_epi64(UNIT);
+        let order = table(&TURNED);
         let mut i = 0;
-        while i + 8 <= bytes {
-            // SAFETY: 8 * i + 64 <= 8 * bytes.
-            let mut v = unsafe { _mm512_loadu_si512(src.add(8 * i).cast()) };
-            for b in (0..8).rev() {
-                // SAFETY: i + 8 <= bytes, so the store ends inside plane b.
-                unsafe { dst.add(b * stride + i).cast::<u64>().write_unaligned(_mm512_movepi8_mask(v)) };
-                v = _mm512_add_epi8(v, v);
+        while i + 64 <= bytes {
+            let mut r = [_mm512_setzero_si512(); 8];
+            for (k, v) in r.iter_mut().enumerate() {
+                // SAFETY: 8 * i + 512 <= 8 * bytes.
+                let bytes = unsafe { _mm512_loadu_si512(src.add(8 * i + 64 * k).cast()) };
+                // Quadword q, byte b: bit b of bytes 8 q .. 8 q + 8, the first of them highest, then lowest.
+                let bits = _mm512_gf2p8affine_epi64_epi8::<0>(unit, bytes);
+                let bits = _mm512_gf2p8affine_epi64_epi8::<0>(bits, unit);
+                *v = _mm512_permutexvar_epi8(order, bits);
             }
-            i += 8;
+            for (b, v) in turn8(r).into_iter().enumerate() {
+                // SAFETY: i + 64 <= bytes, so the store ends inside plane b.
+                unsafe { _mm512_storeu_si512(dst.add(b * stride + i).cast(), v) };
+            }
+            i += 64;
         }
         i
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,gfni")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
     pub(super) unsafe fn bytes_from_planes_gfni(
         src: *const u8,
         stride: usize,
         bytes: usize,
         dst: *mut u8,
     ) -> usize {
-        // Byte j of each quadword is 1 << j: the affine product then picks bit j of every matrix row. The
-        // instruction takes its rows last first, so the planes are loaded last first.
-        let unit = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
+        let unit = _mm512_set1_epi64(UNIT);
+        let order = table(&TURNED_REVERSED);
         let mut i = 0;
         while i + 64 <= bytes {
             let mut r = [_mm512_setzero_si512(); 8];
             for (b, v) in r.iter_mut().enumerate() {
-                // SAFETY: i + 64 <= bytes, so the load ends inside plane 7 - b.
-                *v = unsafe { _mm512_loadu_si512(src.add((7 - b) * stride + i).cast()) };
+                // SAFETY: i + 64 <= bytes, so the load ends inside plane b.
+                *v = unsafe { _mm512_loadu_si512(src.add(b * stride + i).cast()) };
             }
-            for _ in 0..3 {
-                let s = r;
-                for k in 0..4 {
-                    r[2 * k] = _mm512_unpacklo_epi8(s[k], s[k + 4]);
-                    r[2 * k + 1] = _mm512_unpackhi_epi8(s[k], s[k + 4]);
-                }
-            }
-            for v in &mut r {
-                *v = _mm512_gf2p8affine_epi64_epi8::<0>(unit, *v);
-            }
-            // r[v], lane l: bytes of plane bytes i + 16 l + 2 v, + 1
-            for half in 0..2 {
-                let [p, q, s, t] = [r[4 * half], r[4 * half + 1], r[4 * half + 2], r[4 * half + 3]];
-                let a = _mm512_shuffle_i64x2::<0b01_00_01_00>(p, q);
-                let b = _mm512_shuffle_i64x2::<0b11_10_11_10>(p, q);
-                let c = _mm512_shuffle_i64x2::<0b01_00_01_00>(s, t);
-                let d = _mm512_shuffle_i64x2::<0b11_10_11_10>(s, t);
-                let lanes = [
-                    _mm512_shuffle_i64x2::<0b10_00_10_00>(a, c),
-                    _mm512_shuffle_i64x2::<0b11_01_11_01>(a, c),
-                    _mm512_shuffle_i64x2::<0b10_00_10_00>(b, d),
-                    _mm512_shuffle_i64x2::<0b11_01_11_01>(b, d),
-                ];
-                for (l, v) in lanes.into_iter().enumerate() {
-                    // SAFETY: plane bytes i .. i + 64 make 512 bytes, written as 8 stores of 64.
-                    unsafe { _mm512_storeu_si512(dst.add(8 * i + l * 128 + half * 64).cast(), v) };
-                }
+            for (k, v) in turn8(r).into_iter().enumerate() {
+                // Quadword q: byte 8 k + q of all planes, the last plane first, as the product takes its rows.
+                let rows = _mm512_permutexvar_epi8(order, v);
+                let bytes = _mm512_gf2p8affine_epi64_epi8::<0>(unit, rows);
+                // SAFETY: plane bytes i .. i + 64 make 512 bytes, written as 8 stores of 64.
+                unsafe { _mm512_storeu_si512(dst.add(8 * i + 64 * k).cast(), bytes) };
             }
             i += 64;
         }

@@ -122,7 +122,7 @@ fn deinterleave_safe(
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(in crate::simd) mod x86 {
     //! Each function handles a leading multiple of its tile and says how many elements that was. Contract of
     //! all: planes are readable or writable for `(size - 1) * stride + count` bytes, elements for
     //! `count * size` bytes, the two do not overlap, and the named instruction sets are present.
@@ -350,7 +350,7 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn table(t: &[u8; 64]) -> __m512i {
+    pub(in crate::simd) fn table(t: &[u8; 64]) -> __m512i {
         // SAFETY: the array is 64 bytes long.
         unsafe { _mm512_loadu_si512(t.as_ptr().cast()) }
     }
@@ -358,7 +358,7 @@ mod x86 {
     /// Transposes 8 x 8 quadwords.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn turn8(r: [__m512i; 8]) -> [__m512i; 8] {
+    pub(in crate::simd) fn turn8(r: [__m512i; 8]) -> [__m512i; 8] {
         let mut a = r;
         for i in 0..4 {
             a[2 * i] = _mm512_unpacklo_epi64(r[2 * i], r[2 * i + 1]);

@@ -18,7 +18,7 @@ pub(crate) enum Level {
     Safe,
     /// x86-64 with AVX2 and BMI2.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, VBMI, GFNI and BMI2.
+    /// x86-64 with AVX-512 F, BW, VL, VBMI, GFNI, AVX2 and BMI2.
     Avx512,
 }
 
@@ -29,8 +29,10 @@ pub(crate) fn level() -> Level {
     {
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("gfni")
+            && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi2")
         {
             return Level::Avx512;

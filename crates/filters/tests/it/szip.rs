@@ -9,6 +9,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/szip.py");
 const SEED: &str = "20260802";
 
 #[test]
+#[expect(clippy::print_stdout, reason = "how much was compared")]
 fn ten_thousand_szip_streams_go_both_ways_with_libaec() {
     if oracle::python().is_none() {
         return oracle::skip("Python with h5py", 1);
@@ -56,6 +57,7 @@ fn ten_thousand_szip_streams_go_both_ways_with_libaec() {
     );
     assert!(report.contains(&format!("{} streams read by h5py", cases.len())), "{report}");
     assert!(cases.len() >= 10_000 && decoded >= 10_000, "{decoded} of {} streams decoded", cases.len());
+    println!("szip: {decoded} streams of libaec's decoded here, {} of ours by libaec", cases.len());
 }
 
 #[expect(clippy::disallowed_methods, reason = "test set-up")]
