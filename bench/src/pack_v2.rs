@@ -85,7 +85,7 @@ fn compare(kind: &str, stack: &Stack, scans: usize, python: Option<&Python>) -> 
     );
     println!(
         "{:28} {:>9} {:>8} {:>8} {:>8} {:>8}  GB/s",
-        "", "ratio", "encode", "2 thr.", "decode", "2 thr."
+        "", "ratio", "encode", "on two", "decode", "on two"
     );
     let row = |name: &str, ratio: f64, speeds: [f64; 4]| {
         let text =

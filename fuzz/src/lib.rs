@@ -9,10 +9,10 @@ mod filters;
 mod hdf5;
 mod messages;
 mod pack;
-mod records;
-mod structures;
 mod pack2;
 mod pack_blocks;
+mod records;
+mod structures;
 mod wire;
 
 pub use cache_image::cache_image;
@@ -21,10 +21,10 @@ pub use filters::filters;
 pub use hdf5::hdf5;
 pub use messages::*;
 pub use pack::pack;
+pub use pack_blocks::pack_blocks;
+pub use pack2::pack2;
 pub use records::{records, zrecord};
 pub use structures::*;
-pub use pack2::pack2;
-pub use pack_blocks::pack_blocks;
 pub use wire::wire;
 
 /// A target's name, which is that of its folder in `corpus/`, and its function.

@@ -18,10 +18,8 @@ const MOST_PIXELS: u64 = 1 << 16;
 pub fn pack2(data: &[u8]) {
     let mut bytes = data.to_vec();
     agree(&mut bytes);
-    let options = ReadOptions {
-        limits: Limits::default().with_bytes(crate::MOST_BYTES / 4),
-        threads: Threads::ONE,
-    };
+    let options =
+        ReadOptions { limits: Limits::default().with_bytes(crate::MOST_BYTES / 4), threads: Threads::ONE };
     let Ok(pack) = Pack::from_source(Arc::new(MemorySource::new(bytes)), options) else { return };
     let shape = pack.shape();
     let one = |at: u64| Axis::Regular { start: at, stride: 1, count: 1, block: 1 };
@@ -36,7 +34,10 @@ pub fn pack2(data: &[u8]) {
         let _ = pack.frames_into(0..1, Values::Masked, &mut frame, &Quiet);
         if pack.layout().scans() <= 1 << 12 {
             let masks = vec![vec![1; pixels as usize]];
-            let _ = pack.products(&Request { diffraction_max: true, moments: true, masks, ..Request::default() }, &Quiet);
+            let _ = pack.products(
+                &Request { diffraction_max: true, moments: true, masks, ..Request::default() },
+                &Quiet,
+            );
         }
     }
     let _ = pack.mask_codes();

@@ -25,13 +25,15 @@ pub fn pack_blocks(data: &[u8]) {
 
 fn parse(data: &[u8]) -> Result<(BlockShape, u8, &[u8])> {
     let mut r = FieldReader::new(data, 0, "case");
-    let shape = BlockShape { pixels: usize::from(r.u16()? % 1024) + 1, scans: usize::from(r.u16()? % 1024) + 1 };
+    let shape =
+        BlockShape { pixels: usize::from(r.u16()? % 1024) + 1, scans: usize::from(r.u16()? % 1024) + 1 };
     Ok((shape, r.u8()?, r.rest()))
 }
 
 fn every_way<T: Count>(block: &[u8], shape: BlockShape) {
     let (mut scratch, layout) = (DecodeScratch::default(), Layout::flat(shape));
-    let (mut once, mut twice) = (vec![T::default(); shape.counts()], vec![T::narrow(T::MOST); shape.counts()]);
+    let (mut once, mut twice) =
+        (vec![T::default(); shape.counts()], vec![T::narrow(T::MOST); shape.counts()]);
     let first = decode(block, shape, &mut once, layout, &mut scratch).is_ok();
     let second = decode(block, shape, &mut twice, layout, &mut scratch).is_ok();
     assert_eq!(first, second, "a block is decoded or refused");

@@ -172,7 +172,7 @@ mod x86 {
         let mut t = [0; 64];
         let mut p = 0;
         while p < 64 {
-            t[p] = ((p % 8 ^ flip) * 8 + p / 8) as u8;
+            t[p] = (((p % 8) ^ flip) * 8 + p / 8) as u8;
             p += 1;
         }
         t
