@@ -1,7 +1,5 @@
 //! Format 1 becomes format 2 and back, and what format 1 refuses is sent to format 2.
 
-#![expect(clippy::disallowed_methods, reason = "test set-up")]
-
 use super::stacks::{packed, planned};
 use crate::fixtures::{expected, packs};
 use std::path::Path;
