@@ -63,6 +63,11 @@ fn planes(element_size: usize) -> Vec<u8> {
     if element_size == 1 { vec![] } else { vec![0; tile(element_size) * element_size] }
 }
 
+/// As [`planes`]; nothing where there is no whole block, as the element's size is then only what a file says.
+fn planes_for(plan: &Plan, element_size: usize) -> Vec<u8> {
+    if plan.shuffled == 0 { vec![] } else { planes(element_size) }
+}
+
 fn shuffle_block_at(level: simd::Level, src: &[u8], dst: &mut [u8], size: usize, planes: &mut [u8]) {
     let count = elements(src, dst, size);
     let stride = count / 8;
@@ -105,7 +110,7 @@ fn unshuffle_block_at(level: simd::Level, src: &[u8], dst: &mut [u8], size: usiz
 pub fn shuffle(src: &[u8], dst: &mut [u8], element_size: usize, block: usize) -> Result<()> {
     let plan = Plan::new(src.len(), element_size, block).map_err(Error::invalid)?;
     same_length(src, dst)?;
-    let (level, mut planes) = (simd::level(), planes(element_size));
+    let (level, mut planes) = (simd::level(), planes_for(&plan, element_size));
     for range in plan.blocks() {
         shuffle_block_at(level, &src[range.clone()], &mut dst[range], element_size, &mut planes);
     }
@@ -120,7 +125,7 @@ pub fn shuffle(src: &[u8], dst: &mut [u8], element_size: usize, block: usize) ->
 pub fn unshuffle(src: &[u8], dst: &mut [u8], element_size: usize, block: usize) -> Result<()> {
     let plan = Plan::new(src.len(), element_size, block).map_err(Error::invalid)?;
     same_length(src, dst)?;
-    let (level, mut planes) = (simd::level(), planes(element_size));
+    let (level, mut planes) = (simd::level(), planes_for(&plan, element_size));
     for range in plan.blocks() {
         unshuffle_block_at(level, &src[range.clone()], &mut dst[range], element_size, &mut planes);
     }
@@ -260,7 +265,7 @@ impl Filter for Bitshuffle {
         let plan = Plan::new(src.len(), size, options.block).map_err(Error::invalid)?;
         if matches!(options.compressor, Compressor::None) {
             dst.reserve_exact(src.len());
-            let (level, mut planes) = (simd::level(), planes(size));
+            let (level, mut planes) = (simd::level(), planes_for(&plan, size));
             for range in plan.blocks() {
                 // Through a buffer that stays in the cache: cheaper than zeroing the destination first.
                 let block = sized(&mut codecs.block, range.len());
@@ -276,7 +281,7 @@ impl Filter for Bitshuffle {
         dst.extend_from_slice(&(src.len() as u64).to_be_bytes());
         dst.extend_from_slice(&stated.to_be_bytes());
         let mut spare = std::mem::take(&mut codecs.block);
-        let (simd, mut planes) = (simd::level(), planes(size));
+        let (simd, mut planes) = (simd::level(), planes_for(&plan, size));
         for range in plan.blocks() {
             let block = sized(&mut spare, range.len());
             shuffle_block_at(simd, &src[range], block, size, &mut planes);
@@ -309,7 +314,7 @@ fn decode_blocks(
     dst: &mut [u8],
 ) -> Result<()> {
     let room = sized(spare, plan.block + SLACK);
-    let (level, mut planes) = (simd::level(), planes(options.element_size));
+    let (level, mut planes) = (simd::level(), planes_for(plan, options.element_size));
     for range in plan.blocks() {
         let stored = u32::from_be_bytes(cut::array(&mut rest, "a bitshuffle block's size")?) as usize;
         let stored = cut::bytes(&mut rest, stored, "a bitshuffle block")?;
@@ -334,6 +339,16 @@ fn decode_blocks(
 mod tests {
     use super::*;
     use crate::simd::levels;
+
+    #[test]
+    fn an_element_size_without_a_whole_block_takes_no_memory() {
+        // LZ4: version, minor, element size, block, compressor; no bytes are a whole number of elements of any size.
+        let values = [0, 4, u32::MAX, 0, 2];
+        let mut src = 0_u64.to_be_bytes().to_vec();
+        src.extend_from_slice(&8192_u32.to_be_bytes());
+        let decoded = Bitshuffle.decode(&values, &mut Codecs::default(), &src, &mut []).unwrap();
+        assert_eq!(decoded, Decoded::Written(0));
+    }
 
     #[test]
     fn every_level_transposes_bits_by_the_definition() {

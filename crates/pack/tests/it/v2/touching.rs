@@ -9,8 +9,7 @@ use tensilo_pack::read::Values;
 use tensilo_pack::v2::counts::CountType;
 use tensilo_pack::v2::layout::BlockSize;
 use tensilo_pack::v2::read::{Pack, ReadOptions};
-use tensilo_testkit::CountingSource;
-use tensilo_testkit::oracle;
+use tensilo_testkit::{CountingSource, oracle};
 
 /// Detector of 6 x 10 pixels in rectangles of 2 x 5, 5 x 7 scans in tiles of 4: 6 rectangles, 9 tiles, 5 shards.
 fn pack() -> (Arc<CountingSource<MemorySource>>, Pack) {
