@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tensilo
-from tensilo import pack
+from tensilo import _pack_counts, pack
 
 # As the Rust tests find them: beside the repository unless said otherwise.
 SHARED = Path(os.environ.get("TENSILO_SHARED") or Path(__file__).resolve().parents[3] / "shared")
@@ -299,5 +299,6 @@ def test_produced_packs_have_the_hashes_of_the_ground_truth(name: str, tmp_path:
 
 def test_the_examples_run(root: Path) -> None:
     assert root.is_dir()
-    failed, ran = doctest.testmod(pack)
-    assert failed == 0 and ran > 5
+    for module in (pack, _pack_counts):
+        failed, ran = doctest.testmod(module)
+        assert failed == 0 and ran > 5

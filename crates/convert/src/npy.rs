@@ -5,13 +5,10 @@
 use crate::hdf5::StoredArray;
 use std::path::Path;
 use std::sync::Arc;
+use tensilo_core::array::npy::{NPY_MAGIC, NpyHeader, item_size};
 use tensilo_core::io::{ByteSource, Disk, FileSource, Staged};
 use tensilo_core::{Error, Result};
 use tensilo_hdf5::format::datatype::Datatype;
-
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// A header longer than this is no header of ours or of NumPy's.
-const HEADER_MAX: u64 = 1 << 20;
 
 /// The header of a file with elements of NumPy type `descr` (such as `<f4`) and this shape.
 ///
@@ -25,7 +22,7 @@ pub fn header(descr: &str, shape: &[u64]) -> Vec<u8> {
         if shape.len() == 1 { dims.trim_end().to_owned() } else { dims.trim_end_matches(", ").to_owned() };
     let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}");
     let padding = 63 - (10 + text.len()) % 64;
-    let mut out = MAGIC.to_vec();
+    let mut out = NPY_MAGIC.to_vec();
     out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&((text.len() + padding + 1) as u16).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
@@ -60,39 +57,7 @@ impl NpyFile {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_source(source: Arc<dyn ByteSource>) -> Result<Self> {
-        let mut head = [0; 12];
-        let n = source.len().min(12) as usize;
-        source.read_at(0, &mut head[..n])?;
-        if n < 12 || head[..6] != *MAGIC {
-            return Err(Error::corrupt("no .npy file: it begins otherwise"));
-        }
-        let (start, len) = match head[6] {
-            1 => (10, u64::from(u16::from_le_bytes([head[8], head[9]]))),
-            2 | 3 => (12, u64::from(u32::from_le_bytes([head[8], head[9], head[10], head[11]]))),
-            v => return Err(Error::unsupported(format!(".npy version {v}")).at(6)),
-        };
-        if len > HEADER_MAX || start + len > source.len() {
-            return Err(Error::corrupt(format!("a header of {len} bytes does not fit the file")).at(8));
-        }
-        let mut text = vec![0; len as usize];
-        source.read_at(start, &mut text)?;
-        let text = String::from_utf8(text).map_err(|_| Error::corrupt("the header is no text").at(start))?;
-        let (descr, fortran, shape) =
-            parse(&text).ok_or_else(|| Error::corrupt("the header cannot be read").at(start))?;
-        if fortran && shape.iter().filter(|d| **d > 1).count() > 1 {
-            return Err(
-                Error::unsupported("the array is in Fortran order").hint("save numpy.ascontiguousarray(a)")
-            );
-        }
-        let item =
-            item_size(&descr).ok_or_else(|| Error::unsupported(format!("elements of type {descr}")))?;
-        let data = start + len;
-        let bytes = shape.iter().try_fold(item, |n, d| n.checked_mul(*d)).and_then(|n| n.checked_add(data));
-        if bytes.is_none_or(|end| end > source.len()) {
-            return Err(
-                Error::corrupt(format!("shape {shape:?} of {descr} passes the end of the file")).at(data)
-            );
-        }
+        let NpyHeader { descr, shape, item, data } = NpyHeader::read(&*source)?;
         Ok(Self { source, descr, shape, data, item })
     }
 
@@ -130,32 +95,6 @@ impl NpyFile {
         let at = first.checked_mul(self.item).and_then(|n| n.checked_add(self.data));
         self.source.read_at(at.ok_or_else(|| Error::invalid("element number passes 2^64"))?, out)
     }
-}
-
-fn item_size(descr: &str) -> Option<u64> {
-    let kind = descr.get(1..2)?;
-    let size: u64 = descr.get(2..)?.parse().ok()?;
-    (descr.starts_with(['<', '|', '>', '=']) && "biufcSV".contains(kind)).then_some(size)
-}
-
-/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
-fn parse(text: &str) -> Option<(String, bool, Vec<u64>)> {
-    let after = |key: &str| {
-        let at = text.find(&format!("'{key}'"))?;
-        Some(text.get(at..)?.split_once(':')?.1.trim_start())
-    };
-    let descr = after("descr")?.strip_prefix('\'')?.split_once('\'')?.0.to_owned();
-    let order = after("fortran_order")?;
-    let fortran =
-        if order.starts_with("True") { true } else { order.starts_with("False").then_some(false)? };
-    let shape = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
-    let shape = shape
-        .split(',')
-        .map(str::trim)
-        .filter(|d| !d.is_empty())
-        .map(|d| d.parse().ok())
-        .collect::<Option<_>>()?;
-    Some((descr, fortran, shape))
 }
 
 /// A `.npy` file being written front to back under a temporary name.

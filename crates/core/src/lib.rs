@@ -1,6 +1,6 @@
 //! The ground floor of Tensilo: where bytes come from, which elements are wanted, and how anything reaches a disk.
 //!
-//! Every other crate builds on this one. It knows no file format; it knows [`Error`], the [`limits`] that
+//! Every other crate builds on this one. It knows no file format but the header of NumPy's arrays; it knows [`Error`], the [`limits`] that
 //! keep hostile files from taking memory, [`threads`], [`progress`], the [`io`] traits for reading and for
 //! changing a disk, bounds-checked [`wire`] reading, and [`mod@array`] shapes and selections.
 

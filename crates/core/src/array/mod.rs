@@ -6,6 +6,7 @@
 
 mod chunk_grid;
 mod hyperslab;
+pub mod npy;
 mod numpy;
 mod numpy_text;
 mod place;

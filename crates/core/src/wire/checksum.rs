@@ -56,38 +56,29 @@ pub fn lookup3(data: &[u8]) -> u32 {
 /// Fletcher-32 over big-endian 16-bit words, an odd last byte being the high half of a word: what HDF5's
 /// fletcher32 filter computes.
 pub fn fletcher32_be_words(data: &[u8]) -> u32 {
-    /// Words that are summed side by side, each in a lane of its own: what a compiler makes vectors of.
-    const LANES: usize = 16;
-    /// Rounds after which a lane's weighted sum could overflow: 360 * 361 / 2 * 65535 < 2^32.
-    const ROUNDS: usize = 360;
-    // Sums modulo 65535 that stay positive once they are.
-    let fold = |s: u64| if s == 0 { 0 } else { (s - 1) % 0xffff + 1 };
-    let (mut s1, mut s2) = (0_u64, 0_u64);
-    let (rows, rest) = data.as_chunks::<{ 2 * LANES }>();
-    for part in rows.chunks(ROUNDS) {
-        let (mut sums, mut weighted) = ([0_u32; LANES], [0_u32; LANES]);
-        for row in part {
-            let words: [u16; LANES] =
-                std::array::from_fn(|lane| u16::from_be_bytes([row[2 * lane], row[2 * lane + 1]]));
-            for lane in 0..LANES {
-                sums[lane] += u32::from(words[lane]);
-                weighted[lane] += sums[lane];
-            }
+    let (mut s1, mut s2) = (0_u32, 0_u32);
+    let fold = |s: u32| (s & 0xffff) + (s >> 16);
+    let mut chunks = data.chunks_exact(2);
+    let mut pending = 0;
+    for pair in &mut chunks {
+        s1 += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
+        s2 += s1;
+        pending += 1;
+        if pending == 360 {
+            s1 = fold(s1);
+            s2 = fold(s2);
+            pending = 0;
         }
-        // A word with `n` words from itself to the part's end counts `n` times in the second sum; its lane has counted
-        // the rows only.
-        s2 += (part.len() * LANES) as u64 * s1;
-        for (lane, (sum, weighted)) in sums.into_iter().zip(weighted).enumerate() {
-            s2 += LANES as u64 * u64::from(weighted) - lane as u64 * u64::from(sum);
-            s1 += u64::from(sum);
-        }
-        (s1, s2) = (fold(s1), fold(s2));
     }
-    for pair in rest.chunks(2) {
-        s1 += u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
+    if let [last] = chunks.remainder() {
+        s1 = fold(s1);
+        s2 = fold(s2);
+        s1 += u32::from(*last) << 8;
         s2 += s1;
     }
-    ((fold(s2) << 16) | fold(s1)) as u32
+    let s1 = fold(fold(s1));
+    let s2 = fold(fold(s2));
+    (s2 << 16) | s1
 }
 
 #[cfg(test)]
