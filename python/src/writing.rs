@@ -13,7 +13,10 @@ use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
 use tensilo::core::{Monitor, Progress};
 use tensilo::hdf5::Dataspace;
-use tensilo::hdf5::write::{DatasetBuilder, FileWriter, Filters, SharedMonitor, Value, WriteOptions};
+use tensilo::hdf5::write::{
+    DatasetBuilder, FileSpaceOptions, FileWriter, Filters, SharedIndexOptions, SharedKind, SharedMonitor,
+    SpaceStrategy, Value, WriteOptions,
+};
 use tensilo::numpy::{Field, NumpyType};
 use tensilo::{Error, Result};
 
@@ -157,10 +160,32 @@ fn dataspace(shape: &[u64]) -> Dataspace {
     Dataspace::Simple { dims: shape.to_vec(), max: shape.iter().map(|d| Some(*d)).collect() }
 }
 
+/// Strategy, persistence, threshold and page size, the strategy by its number in files.
+fn file_space((strategy, persist, threshold, page_size): (u8, bool, u64, u64)) -> Result<FileSpaceOptions> {
+    let strategy = SpaceStrategy::from_number(strategy)
+        .ok_or_else(|| Error::invalid(format!("the file space strategy {strategy} does not exist")))?;
+    Ok(FileSpaceOptions { strategy, persist, threshold, page_size })
+}
+
+fn shared_index((kinds, min_size): &(Vec<String>, u32)) -> Result<SharedIndexOptions> {
+    let kind = |name: &String| match name.as_str() {
+        "dataspace" => Ok(SharedKind::Dataspace),
+        "datatype" => Ok(SharedKind::Datatype),
+        "fillvalue" => Ok(SharedKind::FillValue),
+        "filters" => Ok(SharedKind::Filters),
+        "attribute" => Ok(SharedKind::Attribute),
+        _ => Err(Error::invalid(format!(
+            "{name:?} is none of 'dataspace', 'datatype', 'fillvalue', 'filters', 'attribute'"
+        ))),
+    };
+    Ok(SharedIndexOptions { kinds: kinds.iter().map(kind).collect::<Result<_>>()?, min_size: *min_size })
+}
+
 #[pymethods]
 impl Hdf5Writer {
     #[new]
-    #[pyo3(signature = (path, *, bound, user_block, threads, track_order, overwrite))]
+    #[pyo3(signature = (path, *, bound, user_block, threads, track_order, overwrite, space, shared))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, called from one place")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -169,6 +194,8 @@ impl Hdf5Writer {
         threads: usize,
         track_order: bool,
         overwrite: bool,
+        space: (u8, bool, u64, u64),
+        shared: Vec<(Vec<String>, u32)>,
     ) -> PyResult<Self> {
         let asking = Arc::new(Asking { asked: Mutex::new(Instant::now()), raised: Mutex::new(None) });
         let monitor: SharedMonitor = Arc::clone(&asking) as SharedMonitor;
@@ -178,6 +205,8 @@ impl Hdf5Writer {
                 user_block,
                 threads: Threads::new(threads),
                 track_order,
+                file_space: file_space(space)?,
+                shared: shared.iter().map(shared_index).collect::<Result<_>>()?,
                 monitor,
                 ..WriteOptions::default()
             };

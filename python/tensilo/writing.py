@@ -19,6 +19,8 @@ _CHUNK = 1 << 20
 #: Names of compressions, and the level each has when none is given.
 _LEVELS = {"gzip": 4, "zstd": 3, "lz4": None, "lzf": None, "bitshuffle": None, "szip": None}
 
+# In the order of their numbers in files.
+_STRATEGIES = ("fsm", "page", "aggregate", "none")
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -370,6 +372,19 @@ class File(GroupWriter):
         Bytes in front that are the user's: 0, or 512 and its doublings.
     threads : int, optional
         Threads that compress; 0 means one for each core.
+    fs_strategy : str, optional
+        How libhdf5 manages the file's space later, as h5py names it: ``"fsm"``, ``"page"`` (pages, each of metadata or of
+        raw data), ``"aggregate"`` or ``"none"``.
+    fs_persist : bool, optional
+        Free space is remembered when the file is closed, from ``fs_threshold`` bytes on.
+    fs_threshold : int, optional
+        Bytes of the smallest free piece that is remembered.
+    fs_page_size : int, optional
+        Bytes of a page.
+    shared_messages : mapping, optional
+        Header messages that objects share where they are equal, and the least number of bytes of one:
+        ``{"attribute": 40, "datatype": 20}``; the kinds are ``"dataspace"``, ``"datatype"``, ``"fillvalue"``,
+        ``"filters"`` and ``"attribute"``.
 
     Raises
     ------
@@ -398,9 +413,19 @@ class File(GroupWriter):
         track_order: bool = False,
         userblock_size: int = 0,
         threads: int = 0,
+        fs_strategy: str = "fsm",
+        fs_persist: bool = False,
+        fs_threshold: int = 1,
+        fs_page_size: int = 4096,
+        shared_messages: Mapping[str, int] | None = None,
     ) -> None:
         if mode not in ("w", "x", "w-"):
             raise ValueError(f"mode {mode!r} is none of 'w', 'x', 'w-'; tensilo.read reads")
+        if fs_strategy not in _STRATEGIES:
+            raise ValueError(f"fs_strategy {fs_strategy!r} is none of {', '.join(map(repr, _STRATEGIES))}")
+        indexes: dict[int, list[str]] = {}
+        for kind, least in (shared_messages or {}).items():
+            indexes.setdefault(int(least), []).append(kind)
         writer = _native.Hdf5Writer(
             path,
             bound=bound,
@@ -408,6 +433,8 @@ class File(GroupWriter):
             threads=threads,
             track_order=track_order,
             overwrite=mode == "w",
+            space=(_STRATEGIES.index(fs_strategy), fs_persist, fs_threshold, fs_page_size),
+            shared=[(kinds, least) for least, kinds in indexes.items()],
         )
         super().__init__(writer, "/")
         self.filename = os.fspath(path)

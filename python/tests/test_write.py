@@ -291,3 +291,29 @@ def test_arrays_are_written_from_numpys_memory_without_a_clone(tmp_path, keyword
     assert int(out.stdout) < 64 * 1024, f"{out.stdout} KiB more"
     with h5py.File(path) as f:
         assert (f["d"][()] == 1).all()
+
+
+@pytest.mark.parametrize("bound", ["earliest", "v18", "v200"])
+def test_file_space_and_shared_messages_are_what_h5py_sees(tmp_path: Path, bound: str) -> None:
+    path = tmp_path / "a.h5"
+    with tensilo.File(
+        path,
+        "w",
+        bound=bound,
+        fs_strategy="page",
+        fs_persist=True,
+        fs_threshold=5,
+        fs_page_size=1024,
+        shared_messages={"attribute": 20, "datatype": 1, "dataspace": 1},
+    ) as f:
+        for i in range(30):
+            f.create_dataset(f"d{i}", data=np.arange(i % 3 + 1)).attrs["units"] = "as all others have"
+    with h5py.File(path, page_buf_size=16384) as f:
+        plist = f.id.get_create_plist()
+        assert plist.get_file_space_strategy() == (h5py.h5f.FSPACE_STRATEGY_PAGE, True, 5)
+        assert plist.get_file_space_page_size() == 1024 and path.stat().st_size % 1024 == 0
+        assert all(f[f"d{i}"].attrs["units"] == "as all others have" for i in range(30))
+        assert all(f[f"d{i}"].size == i % 3 + 1 for i in range(30))
+    for wrong in ({"fs_strategy": "pages"}, {"fs_page_size": 100}, {"shared_messages": {"links": 1}}):
+        with pytest.raises(ValueError):
+            tensilo.File(tmp_path / "b.h5", "w", **wrong)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ pub fn prepare() -> Result<PathBuf, String> {
         ["venv", "--quiet", "--allow-existing", "--python", ".tools/bin/python", ".venv"],
     ))?;
     let mut sync = command(tool("uv"), ["pip", "sync", "--quiet", "--require-hashes", "--python"]);
-    sync.arg(&python).arg("python/requirements/test.txt");
+    sync.arg(&python).args(["python/requirements/test.txt", "python/requirements/layouts.txt"]);
     steps::call(sync)?;
     Ok(python)
 }

@@ -52,6 +52,41 @@ fn the_words_of_h5repack_change_filters_and_layouts() {
 }
 
 #[test]
+fn the_words_about_the_whole_file_are_kept_by_the_next_copy() {
+    let (folder, _) = sample();
+    let args =
+        ["-S", "PAGE", "-G", "1024", "-P", "1", "--fs-threshold", "3", "-s", "30", "--ssize", "10:attr"];
+    let out = run(folder.path(), &[&["repack", "sample.h5", "b.h5", "--low", "v18"][..], &args].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let out = run(folder.path(), &["repack", "b.h5", "c.h5"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let out = run(folder.path(), &["repack", "b.h5", "d.h5", "-S", "FSM_AGGR", "-P", "0", "-s", "0"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let digest = text(&run(folder.path(), &["digest", "sample.h5", "--refs", "path"]).stdout);
+    for (name, strategy, persist, indexes) in
+        [("b.h5", 1, true, 2), ("c.h5", 1, true, 2), ("d.h5", 0, false, 0)]
+    {
+        let file = File::open(folder.path().join(name)).unwrap();
+        let space = file.space().extension().file_space.clone().unwrap();
+        assert_eq!(
+            (space.strategy, space.persist, space.threshold, space.page_size),
+            (strategy, persist, 3, 1024)
+        );
+        let shared = file.space().shared_indexes().unwrap();
+        assert_eq!(shared.len(), indexes, "{name}");
+        let out = run(folder.path(), &["digest", name, "--refs", "path"]);
+        assert_eq!(text(&out.stdout), digest, "{name}");
+        let Ok(out) = Command::new("h5diff").arg("sample.h5").arg(name).current_dir(folder.path()).output()
+        else {
+            continue;
+        };
+        assert!(out.status.success() && out.stdout.is_empty(), "{}{}", text(&out.stdout), text(&out.stderr));
+    }
+    let out = run(folder.path(), &["repack", "sample.h5", "e.h5", "-S", "NONE", "-P", "1"]);
+    assert_eq!((out.status.code(), text(&out.stderr).contains("can remember free space")), (Some(2), true));
+}
+
+#[test]
 fn refusals_name_what_is_wrong_and_leave_no_file() {
     let (folder, path) = sample();
     for (args, code, wanted) in [

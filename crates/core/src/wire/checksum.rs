@@ -12,7 +12,17 @@
 /// assert_eq!(lookup3(b"Four score and seven years ago"), 0x17770551);
 /// ```
 pub fn lookup3(data: &[u8]) -> u32 {
-    let start = 0xdead_beef_u32.wrapping_add(data.len() as u32);
+    lookup3_from(0, data)
+}
+
+/// The same with another initial value, as HDF5 hashes messages: beginning with their type.
+///
+/// ```
+/// use tensilo_core::wire::lookup3_from;
+/// assert_eq!(lookup3_from(1, b"Four score and seven years ago"), 0xcd628161);
+/// ```
+pub fn lookup3_from(initial: u32, data: &[u8]) -> u32 {
+    let start = 0xdead_beef_u32.wrapping_add(data.len() as u32).wrapping_add(initial);
     let (mut a, mut b, mut c) = (start, start, start);
     let word = |s: &[u8]| {
         let mut w = [0; 4];

@@ -7,6 +7,7 @@
 mod change;
 mod dataset;
 mod pieces;
+mod settings;
 mod translate;
 mod walk;
 
@@ -14,6 +15,7 @@ use crate::format::Address;
 use crate::read::{Attribute, DamagedAttribute, File, Object};
 use crate::write::{FileWriter, Tracking, Value, normal};
 pub use change::{Change, NewLayout, RepackOptions};
+pub use settings::like;
 use std::collections::BTreeMap;
 use tensilo_core::{Error, Result};
 use translate::Translator;

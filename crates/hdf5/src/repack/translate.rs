@@ -85,9 +85,7 @@ impl<'a> Translator<'a> {
             Class::VarLen { base } => self.variable(Some(base), bytes, w, depth)?,
             Class::Reference(ReferenceKind::Object) => self.reference(bytes, w)?,
             Class::Reference(ReferenceKind::Region) => self.region(bytes, w)?,
-            Class::Reference(_) => {
-                return Err(Error::unsupported("moving references of HDF5 1.12 and later"));
-            }
+            Class::Reference(_) => self.newer(bytes, w)?,
             _ => {}
         }
         Ok(())
@@ -168,4 +166,60 @@ impl<'a> Translator<'a> {
         }
         Ok(())
     }
+
+    /// Kind (1), flags (1), then of objects of this file a token, of all else size (4), heap address (8), index (4);
+    /// the heap object begins with the token. What refers into another file stays as it is.
+    fn newer(&mut self, bytes: &mut [u8], w: &mut FileWriter<'_>) -> Result<()> {
+        const OBJECT: u8 = 2;
+        const ATTRIBUTE: u8 = 4;
+        const ELSEWHERE: u8 = 1;
+        if bytes.len() < 18 {
+            return Err(Error::corrupt(format!("references of {} bytes", bytes.len())));
+        }
+        let (kind, elsewhere) = (bytes[0], bytes[1] & ELSEWHERE != 0);
+        if !(OBJECT..=ATTRIBUTE).contains(&kind) {
+            bytes.fill(0);
+            return Ok(());
+        }
+        if kind == OBJECT && !elsewhere {
+            let (address, size) = token(&bytes[2..])?;
+            match self.moved(address, w)? {
+                Some(object) => bytes[2..2 + size].copy_from_slice(&new_token(object)),
+                None => bytes.fill(0),
+            }
+            return Ok(());
+        }
+        let (heap, index) = (number(&bytes[6..14]), number(&bytes[14..18]));
+        if heap == 0 || heap == u64::MAX {
+            return Ok(());
+        }
+        let object = global_heap_object(self.source.space(), Address(heap), index as u32)?;
+        let mut object = object.to_vec();
+        if !elsewhere {
+            let (address, size) = token(&object)?;
+            let Some(moved) = self.moved(address, w)? else {
+                bytes.fill(0);
+                return Ok(());
+            };
+            object[..size].copy_from_slice(&new_token(moved));
+        }
+        let id = w.heap_object(&object)?;
+        bytes[6..14].copy_from_slice(&id.collection.0.to_le_bytes());
+        bytes[14..18].copy_from_slice(&id.index.to_le_bytes());
+        Ok(())
+    }
+}
+
+/// The address in a token, and the bytes that the token takes: its size (1), which is 8, and the address.
+fn token(bytes: &[u8]) -> Result<(u64, usize)> {
+    match bytes {
+        [8, rest @ ..] if rest.len() >= 8 => Ok((number(&rest[..8]), 9)),
+        _ => Err(Error::corrupt("a reference whose token is not an address of 8 bytes")),
+    }
+}
+
+fn new_token(object: Address) -> [u8; 9] {
+    let mut token = [8; 9];
+    token[1..].copy_from_slice(&object.0.to_le_bytes());
+    token
 }

@@ -1,5 +1,6 @@
 //! Chunked datasets: a whole array at once, or chunk by chunk.
 
+use super::addresses::Of;
 use super::dataset::{Described, Start, Written, start};
 use super::encode::{Encoder, Source};
 use super::index::{Chunks, Record};
@@ -212,7 +213,7 @@ impl Records<'_, '_> {
         let size = stored.len() as u64;
         let address = match self.chunks.run {
             Some(first) => Address(first.0 + number * size),
-            None => self.out.allocate(size)?,
+            None => self.out.allocate(size, Of::Raw)?,
         };
         self.out.write(address, stored)?;
         self.chunks.records.insert(number, Record { address, size, mask });

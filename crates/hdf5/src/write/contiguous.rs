@@ -1,5 +1,6 @@
 //! Contiguous datasets, written piece by piece.
 
+use super::addresses::Of;
 use super::dataset::{Described, Written};
 use super::tree::Storage;
 use super::writer::FileWriter;
@@ -25,7 +26,7 @@ impl<'w, 'f> ContiguousWriter<'w, 'f> {
     pub(crate) fn new(writer: &'w mut FileWriter<'f>, described: Described) -> Result<Self> {
         described.check_fixed()?;
         let size = described.elements * described.element_size();
-        let address = if size == 0 { None } else { Some(writer.out.allocate(size)?) };
+        let address = if size == 0 { None } else { Some(writer.out.allocate(size, Of::Raw)?) };
         Ok(Self { writer, described: Some(described), address, size, written: 0, growing: false })
     }
 
@@ -37,7 +38,7 @@ impl<'w, 'f> ContiguousWriter<'w, 'f> {
                 Error::invalid("a dataset of unknown length has shape [0]").in_object(described.shown())
             );
         }
-        let address = Some(writer.out.allocate(0)?);
+        let address = Some(writer.out.begin_run()?);
         Ok(Self { writer, described: Some(described), address, size: 0, written: 0, growing: true })
     }
 

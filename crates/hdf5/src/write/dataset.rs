@@ -1,5 +1,6 @@
 //! The builder of a dataset: what it is, then how its elements come.
 
+use super::addresses::Of;
 use super::chunks::ChunkWriter;
 use super::client_values::Elements;
 use super::contiguous::ContiguousWriter;
@@ -265,11 +266,16 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
             (false, Some(_)) => AllocationTime::Incremental,
             (false, None) => AllocationTime::Late,
         });
+        // Unwritten elements of variable length are never left to chance; libhdf5 does the same.
+        let time = match self.fill_time {
+            FillTime::IfSet if datatype.datatype.has_variable_length() => FillTime::OnAllocation,
+            time => time,
+        };
         let described = Described {
             path: self.path,
             datatype,
             dataspace,
-            fill: FillMessage { allocation, time: self.fill_time, value: self.fill },
+            fill: FillMessage { allocation, time, value: self.fill },
             filters,
             chunk: self.chunk,
             compact: self.compact,
@@ -469,7 +475,7 @@ impl FileWriter<'_> {
             _ => None,
         };
         check_layout_fits(&storage, &d)?;
-        let attributes = d.attributes;
+        let (attributes, committed) = (d.attributes, d.datatype.committed);
         let dataset = Dataset {
             datatype: d.datatype,
             dataspace: d.dataspace,
@@ -478,6 +484,7 @@ impl FileWriter<'_> {
             storage,
         };
         let id = self.tree.create(&d.path, Kind::Dataset(Box::new(dataset)))?;
+        self.tree.uses(committed);
         for (name, value) in attributes {
             self.add_attribute(id, &name, value)?;
         }
@@ -527,7 +534,7 @@ pub(crate) fn start(writer: &mut FileWriter<'_>, d: &Described) -> Result<Start>
     if count > 0 && index::can_be_implicit(&chunks, &d.dataspace, early, writer.options.bound) {
         let bytes = product(&chunk)?.checked_mul(u64::from(element_size)).and_then(|n| n.checked_mul(count));
         let bytes = bytes.ok_or_else(|| Error::invalid("the chunks do not fit in a file"))?;
-        chunks.run = Some(writer.out.allocate(bytes)?);
+        chunks.run = Some(writer.out.allocate(bytes, Of::Raw)?);
     }
     let pipeline = Pipeline::new(&d.filters, &writer.options.registry)?;
     let info = ChunkInfo { element_size: element_size as usize, chunk_dims: chunk };

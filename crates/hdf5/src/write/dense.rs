@@ -6,6 +6,7 @@ use super::layout::Blocks;
 use crate::format::Address;
 use crate::format::encode::btree_v2::Shape as TreeShape;
 use crate::format::encode::fractal_heap::{Content, HEADER_SIZE, MOST_MANAGED, Shape};
+use crate::format::encode::object_header::SHARED;
 use crate::format::message::encode::Dense;
 use tensilo_core::wire::{FieldWriter, lookup3};
 use tensilo_core::{Error, Result};
@@ -21,11 +22,13 @@ pub(crate) struct Item<'n> {
     order: u64,
     /// The message's body.
     body: Vec<u8>,
+    /// Its id in the heap of shared messages, where it is there.
+    shared: Option<[u8; 8]>,
 }
 
 impl<'n> Item<'n> {
-    pub(crate) fn new(name: &'n [u8], order: u64, body: Vec<u8>) -> Self {
-        Self { name, hash: lookup3(name), order, body }
+    pub(crate) fn new(name: &'n [u8], order: u64, body: Vec<u8>, shared: Option<[u8; 8]>) -> Self {
+        Self { name, hash: lookup3(name), order, body, shared }
     }
 }
 
@@ -50,13 +53,20 @@ pub(crate) fn store(
     };
     // Names are distinct, so the hashes alone order nearly all of them.
     items.sort_by(|a, b| (a.hash, &a.name).cmp(&(b.hash, &b.name)));
-    let bodies: Vec<&[u8]> = items.iter().map(|i| i.body.as_slice()).collect();
+    let own = items.iter().filter(|i| i.shared.is_none());
+    let bodies: Vec<&[u8]> = own.map(|i| i.body.as_slice()).collect();
     let (heap, ids) = heap(shape, &bodies, blocks, object)?;
+    let mut own = ids.into_iter();
+    let mut place = |i: &Item| match i.shared {
+        Some(id) => (id.to_vec(), SHARED),
+        None => (own.next().unwrap_or_default(), 0),
+    };
+    let ids: Vec<(Vec<u8>, u8)> = items.iter().map(&mut place).collect();
     let mut names = FieldWriter::new();
-    for (item, id) in items.iter().zip(&ids) {
+    for (item, (id, flags)) in items.iter().zip(&ids) {
         match of {
             Of::Links => names.u32(item.hash).bytes(id),
-            Of::Attributes => names.bytes(id).u8(0).u32(item.order as u32).u32(item.hash),
+            Of::Attributes => names.bytes(id).u8(*flags).u32(item.order as u32).u32(item.hash),
         };
     }
     let (name_kind, order_kind) = match of {
@@ -71,13 +81,13 @@ pub(crate) fn store(
     if !by_order {
         return Ok(Dense { heap: Some(heap), names: Some(names), order: None });
     }
-    let mut numbered: Vec<(u64, &Vec<u8>)> = items.iter().map(|i| i.order).zip(&ids).collect();
+    let mut numbered: Vec<(u64, &(Vec<u8>, u8))> = items.iter().map(|i| i.order).zip(&ids).collect();
     numbered.sort();
     let mut orders = FieldWriter::new();
-    for (order, id) in numbered {
+    for (order, (id, flags)) in numbered {
         match of {
             Of::Links => orders.u64(order).bytes(id),
-            Of::Attributes => orders.bytes(id).u8(0).u32(order as u32),
+            Of::Attributes => orders.bytes(id).u8(*flags).u32(order as u32),
         };
     }
     let order = tree(order_kind, &orders, blocks)?;
@@ -85,7 +95,7 @@ pub(crate) fn store(
 }
 
 /// Builds a heap of these objects; returns the address of its header and the objects' ids.
-fn heap(
+pub(crate) fn heap(
     shape: Shape,
     objects: &[&[u8]],
     blocks: &mut Blocks,

@@ -8,7 +8,7 @@ use crate::format::Address;
 use crate::format::datatype::CharacterSet;
 use crate::format::encode::Bound;
 use crate::format::encode::btree_v1::Kind;
-use crate::format::encode::object_header::{NewMessage, kind};
+use crate::format::encode::object_header::{MOST_BODY, NewMessage, kind};
 use crate::format::encode::symbol_table::{self, Cache, ENTRIES_PER_NODE, Entry, LocalHeap};
 use crate::format::message::encode as message;
 use crate::format::message::encode::NewTarget;
@@ -36,11 +36,24 @@ pub(crate) fn style(links: &BTreeMap<Vec<u8>, Link>, bound: Bound, order: Option
     };
     if !bound.has_v2_headers() && order.is_none() && links.iter().all(plain) {
         Style::SymbolTable
-    } else if links.len() > MOST_COMPACT {
+    } else if links.len() > MOST_COMPACT || links.iter().any(too_long) {
         Style::Dense
     } else {
         Style::Compact
     }
+}
+
+/// Is the message of this link too long for an object header?
+fn too_long((name, link): (&Vec<u8>, &Link)) -> bool {
+    /// What stands in the message beside names and values.
+    const REST: usize = 32;
+    let value = match &link.target {
+        Target::Hard(_) => 0,
+        Target::Soft(path) => path.len(),
+        Target::External { file, object } => file.len() + object.len(),
+        Target::User { data, .. } => data.len(),
+    };
+    name.len() + value > MOST_BODY - REST
 }
 
 /// Builds what a group has outside its header.
@@ -60,7 +73,7 @@ pub(crate) fn build(
             let mut items = Vec::with_capacity(links.len());
             for (name, link) in links {
                 let body = link_body(context, name, link, order)?;
-                items.push(dense::Item::new(name, link.order, body));
+                items.push(dense::Item::new(name, link.order, body, None));
             }
             places.links = dense::store(dense::Of::Links, items, order == Some(true), blocks, object)?;
         }

@@ -1,5 +1,6 @@
 //! The global heap of a file being written: collections filled in call order.
 
+use super::addresses::Of;
 use super::out::Out;
 use crate::format::Address;
 use crate::format::encode::global_heap::{Collection, HEADER_SIZE, LEAST_SIZE, object_size};
@@ -51,7 +52,7 @@ impl GlobalHeap {
         }
         self.next_size = (self.next_size * 2).clamp(LEAST_SIZE, MOST_SIZE);
         let size = self.next_size.max(HEADER_SIZE + object_size(data.len() as u64));
-        let collection = out.allocate(size)?;
+        let collection = out.allocate(size, Of::Raw)?;
         let mut open = Collection::new(size);
         let index = open.add(data).map_or(0, u32::from);
         self.open = Some((collection, open));

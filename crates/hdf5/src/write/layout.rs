@@ -5,18 +5,26 @@
 //! their sizes do not depend on addresses. Then, in the same order, each object's other structures are built,
 //! and its header is encoded.
 
+use super::addresses::{Addresses, Of};
 use super::dense;
 use super::external_data::ExternalData;
 use super::group;
 use super::index::{self, Choice};
+use super::options::WriteOptions;
+use super::shared::Shared;
 use super::tree::{Attribute, Dataset, Kind, Node, NodeId, Storage, Target, Tree, TypeUse, charset_of};
 use crate::format::Address;
-use crate::format::encode::object_header::{MOST_BODY, NewHeader, NewMessage, SHARED, kind};
+use crate::format::datatype::Class;
+use crate::format::encode::object_header::{
+    MARK_IF_UNKNOWN, MOST_BODY, NewHeader, NewMessage, SHARED, UNSHARED, kind,
+};
 use crate::format::encode::symbol_table::{Cache, Entry, LocalHeap};
 use crate::format::encode::{Bound, UNDEFINED};
 use crate::format::message::data_layout::DataLayout;
+use crate::format::message::dataspace::Dataspace;
 use crate::format::message::encode as message;
 use crate::format::message::encode::{Dense, NewAttribute};
+use crate::format::message::fill_value::AllocationTime;
 use std::fmt;
 use tensilo_core::wire::FieldWriter;
 use tensilo_core::{Error, Result};
@@ -43,6 +51,8 @@ pub struct Layout {
     pub blocks: Vec<Block>,
     /// The root group, as a version 0 superblock states it.
     pub root: Entry,
+    /// Header of the superblock extension, if there is one.
+    pub extension: Option<Address>,
     /// End of the file, relative to the superblock.
     pub end: u64,
 }
@@ -59,19 +69,18 @@ impl fmt::Display for Layout {
 /// Blocks being laid out behind each other.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    next: u64,
+    addresses: Addresses,
     placed: Vec<Block>,
 }
 
 impl Blocks {
+    /// Blocks that go nowhere.
+    pub(crate) fn scratch() -> Self {
+        Self { addresses: Addresses::new(0, None), placed: Vec::new() }
+    }
+
     pub(crate) fn allocate(&mut self, len: u64) -> Result<Address> {
-        let start = self.next.checked_next_multiple_of(8);
-        let end = start.and_then(|s| s.checked_add(len)).filter(|e| *e <= i64::MAX as u64);
-        let (Some(start), Some(end)) = (start, end) else {
-            return Err(Error::invalid(format!("{len} more bytes pass the largest possible file")));
-        };
-        self.next = end;
-        Ok(Address(start))
+        self.addresses.allocate(len, Of::Metadata)
     }
 
     pub(crate) fn place(&mut self, address: Address, what: &'static str, object: &str, bytes: Vec<u8>) {
@@ -103,6 +112,8 @@ struct Decided {
     group: Option<group::Style>,
     dense_attributes: bool,
     choice: Option<Choice>,
+    /// Version of the header.
+    version: u8,
 }
 
 /// Everything that encoding a header needs to know.
@@ -110,29 +121,33 @@ pub(crate) struct Context {
     pub(crate) bound: Bound,
     /// Addresses of all headers, by object; zero while they are not known.
     pub(crate) headers: Vec<Address>,
+    shared: Shared,
 }
 
-/// Lays out the metadata of a tree from `start` on.
-pub(crate) fn layout(tree: &Tree, bound: Bound, start: u64) -> Result<Layout> {
+/// Lays out the metadata of a tree at the next addresses.
+pub(crate) fn layout(tree: &Tree, options: &WriteOptions, addresses: Addresses) -> Result<Layout> {
     let order = walk(tree);
-    let mut context = Context { bound, headers: vec![Address(0); tree.nodes.len()] };
-    let mut blocks = Blocks { next: start, placed: Vec::new() };
+    let headers = vec![Address(0); tree.nodes.len()];
+    let shared = Shared::new(&options.shared);
+    let mut context = Context { bound: options.bound, headers, shared };
+    let mut blocks = Blocks { addresses, placed: Vec::new() };
     // Objects whose headers name addresses, with the place of the header's block (of a pinned header, the second block).
     let mut rest = Vec::new();
     for id in &order {
         let node = tree.node(*id);
-        let decision = context.decide(node);
+        let decision = context.decide(node).map_err(in_node(node))?;
         let header = context.header(node, &decision, &context.placeholder(node)).map_err(in_node(node))?;
         let len = if node.pinned.is_some() { header.continuation_size() } else { header.size() };
         let body = blocks.allocate(len)?;
         context.headers[id.0] = node.pinned.unwrap_or(body);
-        if stands_alone(node, &decision) {
+        if context.shared.is_empty() && stands_alone(node, &decision) {
             // Nothing in it is unknown yet: it need not be made again.
             blocks.place(body, "object header", &node.path, header.encode().map_err(in_node(node))?);
             continue;
         }
         rest.push((*id, decision, body));
     }
+    let extension = context.extension(tree, &order, options, &mut blocks)?;
     let mut root_places = Places::default();
     for (id, decision, body) in &rest {
         let node = tree.node(*id);
@@ -157,7 +172,7 @@ pub(crate) fn layout(tree: &Tree, bound: Bound, start: u64) -> Result<Layout> {
         None => Cache::Nothing,
     };
     let root = Entry { name: 0, header: context.headers[0], cache };
-    Ok(Layout { blocks: placed, root, end: blocks.next })
+    Ok(Layout { blocks: placed, root, extension, end: blocks.addresses.end() })
 }
 
 /// Does the header name no address but that of raw data, which is on the disk already?
@@ -196,12 +211,30 @@ fn walk(tree: &Tree) -> Vec<NodeId> {
 }
 
 impl Context {
-    /// Version of an object's header: tracking the order of attributes needs version 2.
-    fn header_version(&self, node: &Node) -> u8 {
-        if self.bound.has_v2_headers() || node.order.attributes.is_some() { 2 } else { 1 }
+    /// Version of an object's header: tracking the order of attributes needs version 2, and so do attributes that
+    /// are too large for any header.
+    fn header_version(&self, node: &Node) -> Result<u8> {
+        let needed =
+            self.bound.has_v2_headers() || node.order.attributes.is_some() || self.has_large(node)?;
+        Ok(if needed { 2 } else { 1 })
     }
 
-    fn decide(&self, node: &Node) -> Decided {
+    /// Does an attribute not fit in a header?
+    fn has_large(&self, node: &Node) -> Result<bool> {
+        for a in &node.attributes {
+            // The rest of the message is small, unless the datatype is one of many names.
+            let plain = !matches!(a.datatype.datatype.class, Class::Compound { .. } | Class::Enum { .. });
+            if plain && a.data.len() + a.name.len() < MOST_BODY / 2 {
+                continue;
+            }
+            if self.attribute_body(a)?.len() > MOST_BODY {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn decide(&self, node: &Node) -> Result<Decided> {
         let group = match &node.kind {
             Kind::Group(links) => Some(group::style(links, self.bound, node.order.links)),
             _ => None,
@@ -214,10 +247,10 @@ impl Context {
             _ => None,
         };
         // Attributes in a heap need headers of version 2; one that fits no message needs a heap.
-        let large = |a: &Attribute| a.data.len() + a.name.len() > MOST_BODY - 1024;
-        let dense_attributes = self.header_version(node) > 1
-            && (node.attributes.len() > group::MOST_COMPACT || node.attributes.iter().any(large));
-        Decided { group, dense_attributes, choice }
+        let version = self.header_version(node)?;
+        let dense_attributes =
+            version > 1 && (node.attributes.len() > group::MOST_COMPACT || self.has_large(node)?);
+        Ok(Decided { group, dense_attributes, choice, version })
     }
 
     /// Places as wide as the real ones.
@@ -258,7 +291,8 @@ impl Context {
             let mut items = Vec::with_capacity(node.attributes.len());
             for a in &node.attributes {
                 let body = self.attribute_body(a)?;
-                items.push(dense::Item::new(&a.name, u64::from(a.order), body));
+                let shared = self.shared.id(kind::ATTRIBUTE, &body)?;
+                items.push(dense::Item::new(&a.name, u64::from(a.order), body, shared));
             }
             let of = dense::Of::Attributes;
             places.attributes =
@@ -277,7 +311,9 @@ impl Context {
             Kind::Datatype(t) => {
                 let mut w = FieldWriter::new();
                 t.encode(&mut w, self.bound)?;
-                vec![NewMessage::new(kind::DATATYPE, w.finish()).constant()]
+                let mut m = NewMessage::new(kind::DATATYPE, w.finish()).constant();
+                m.flags |= UNSHARED;
+                vec![m]
             }
         };
         if let Some(comment) = &node.comment {
@@ -285,17 +321,22 @@ impl Context {
             text.push(0);
             messages.push(NewMessage::new(kind::COMMENT, text));
         }
-        let version = self.header_version(node);
+        let version = decided.version;
         if version > 1 && node.links > 1 {
             let mut w = FieldWriter::new();
             w.u8(0).u32(node.links);
-            messages.push(NewMessage::new(kind::REFERENCE_COUNT, w.finish()));
+            let mut m = NewMessage::new(kind::REFERENCE_COUNT, w.finish());
+            m.flags |= UNSHARED;
+            messages.push(m);
         }
         let attribute_order = node.order.attributes;
-        if decided.dense_attributes || (attribute_order.is_some() && !node.attributes.is_empty()) {
+        // h5diff of 1.10 takes the attributes of a version 2 header without this message for other ones.
+        if version > 1 && !node.attributes.is_empty() {
             let next = u16::try_from(node.attributes.len()).unwrap_or(u16::MAX);
             let body = message::attribute_info(places.attributes, attribute_order, next);
-            messages.push(NewMessage::new(kind::ATTRIBUTE_INFO, body));
+            let mut m = NewMessage::new(kind::ATTRIBUTE_INFO, body);
+            m.flags |= UNSHARED;
+            messages.push(m);
         }
         if !decided.dense_attributes {
             for a in &node.attributes {
@@ -321,15 +362,21 @@ impl Context {
             (Storage::Chunked(_), None) => return Err(Error::invalid("no chunk index was chosen")),
         };
         let mut messages = vec![
-            NewMessage::new(kind::DATASPACE, message::dataspace(&d.dataspace, self.bound)?),
+            self.shareable(NewMessage::new(kind::DATASPACE, message::dataspace(&d.dataspace, self.bound)?))?,
             self.datatype_message(&d.datatype)?,
-            NewMessage::new(kind::FILL, message::fill(&d.fill, self.bound)?).constant(),
+            self.shareable(NewMessage::new(kind::FILL, message::fill(&d.fill, self.bound)?).constant())?,
         ];
         if !d.filters.is_empty() {
             let body = message::filters(&d.filters, self.bound)?;
-            messages.push(NewMessage::new(kind::FILTERS, body).constant());
+            messages.push(self.shareable(NewMessage::new(kind::FILTERS, body).constant())?);
         }
-        messages.push(NewMessage::new(kind::LAYOUT, message::layout(&layout)?));
+        let mut m = NewMessage::new(kind::LAYOUT, message::layout(&layout)?);
+        // Space that is there from the beginning, and of a known size, never moves.
+        let early = d.fill.allocation == AllocationTime::Early && d.filters.is_empty();
+        if early && !matches!(d.storage, Storage::Compact(_)) {
+            m = m.constant();
+        }
+        messages.push(m);
         if let Storage::External { pieces, .. } = &d.storage {
             let pieces: Vec<_> = external_names(pieces).1;
             let heap = places.external.unwrap_or(Address(0));
@@ -338,18 +385,37 @@ impl Context {
         Ok(messages)
     }
 
-    fn datatype_message(&self, datatype: &TypeUse) -> Result<NewMessage> {
-        let mut m = NewMessage::new(kind::DATATYPE, self.datatype_body(datatype)?).constant();
-        if datatype.committed.is_some() {
+    /// The message, or a reference to where objects share it.
+    fn shareable(&self, mut m: NewMessage) -> Result<NewMessage> {
+        if let Some(reference) = self.shared.reference(m.kind, &m.body)? {
+            m.body = reference;
             m.flags |= SHARED;
         }
         Ok(m)
     }
 
-    fn datatype_body(&self, datatype: &TypeUse) -> Result<Vec<u8>> {
-        if let Some(id) = datatype.committed {
-            return Ok(message::committed(self.headers[id.0]));
+    fn datatype_message(&self, datatype: &TypeUse) -> Result<NewMessage> {
+        let (body, is_shared) = self.datatype_body(datatype)?;
+        let mut m = NewMessage::new(kind::DATATYPE, body).constant();
+        if is_shared {
+            m.flags |= SHARED;
         }
+        Ok(m)
+    }
+
+    /// The body of a datatype's message; and is it a reference?
+    fn datatype_body(&self, datatype: &TypeUse) -> Result<(Vec<u8>, bool)> {
+        if let Some(id) = datatype.committed {
+            return Ok((message::committed(self.headers[id.0]), true));
+        }
+        let body = self.own_datatype(datatype)?;
+        match self.shared.reference(kind::DATATYPE, &body)? {
+            Some(reference) => Ok((reference, true)),
+            None => Ok((body, false)),
+        }
+    }
+
+    fn own_datatype(&self, datatype: &TypeUse) -> Result<Vec<u8>> {
         let mut w = FieldWriter::new();
         datatype.datatype.encode(&mut w, self.bound)?;
         Ok(w.finish())
@@ -357,32 +423,90 @@ impl Context {
 
     /// The body of an attribute's message.
     pub(crate) fn attribute_body(&self, a: &Attribute) -> Result<Vec<u8>> {
-        let datatype = self.datatype_body(&a.datatype)?;
+        let (datatype, datatype_shared) = self.datatype_body(&a.datatype)?;
         let dataspace = message::dataspace(&a.dataspace, self.bound)?;
+        let reference = self.shared.reference(kind::DATASPACE, &dataspace)?;
         let new = NewAttribute {
             name: &a.name,
             charset: charset_of(&a.name),
             datatype: &datatype,
-            committed: a.datatype.committed.is_some(),
-            dataspace: &dataspace,
+            datatype_shared,
+            dataspace: reference.as_ref().unwrap_or(&dataspace),
+            dataspace_shared: reference.is_some(),
             data: &a.data,
         };
         message::attribute(&new, self.bound)
     }
 
     fn attribute_message(&self, a: &Attribute) -> Result<NewMessage> {
-        let body = self.attribute_body(a)?;
-        if body.len() > MOST_BODY {
-            return Err(Error::unsupported(format!(
-                "attribute {:?} takes {} bytes; {MOST_BODY} fit in an object header",
-                String::from_utf8_lossy(&a.name),
-                body.len()
-            ))
-            .hint("the bound v18 and newer ones store large attributes outside it"));
-        }
-        let mut m = NewMessage::new(kind::ATTRIBUTE, body);
+        let mut m = NewMessage::new(kind::ATTRIBUTE, self.attribute_body(a)?);
         m.order = a.order;
-        Ok(m)
+        self.shareable(m)
+    }
+
+    /// Takes all messages in that objects share, stores them, and writes the superblock extension; returns the
+    /// address of its header, if there is one.
+    fn extension(
+        &mut self,
+        tree: &Tree,
+        order: &[NodeId],
+        options: &WriteOptions,
+        blocks: &mut Blocks,
+    ) -> Result<Option<Address>> {
+        let mut messages = Vec::new();
+        if !self.shared.is_empty() {
+            self.collect_shared(tree, order)?;
+            let table = self.shared.store(blocks)?;
+            let body = message::shared_table(table, options.shared.len() as u8);
+            let mut m = NewMessage::new(kind::SHARED_TABLE, body).constant();
+            m.flags |= UNSHARED;
+            messages.push(m);
+        }
+        let space = &options.file_space;
+        if space.is_stated() {
+            let body =
+                message::file_space(space.strategy.number(), space.persist, space.threshold, space.page_size);
+            let mut m = NewMessage::new(kind::FILE_SPACE, body);
+            m.flags = UNSHARED | MARK_IF_UNKNOWN;
+            messages.push(m);
+        }
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        let version = if self.bound.has_v2_headers() { 2 } else { 1 };
+        let header = NewHeader { version, links: 1, attribute_order: None, messages };
+        blocks.append("object header", "(superblock extension)", header.encode()?).map(Some)
+    }
+
+    fn collect_shared(&mut self, tree: &Tree, order: &[NodeId]) -> Result<()> {
+        self.shared.collect();
+        for node in order.iter().map(|id| tree.node(*id)) {
+            if let Kind::Dataset(d) = &node.kind {
+                self.take_parts(&d.datatype, &d.dataspace)?;
+                self.shared.take(kind::FILL, &message::fill(&d.fill, self.bound)?);
+                if !d.filters.is_empty() {
+                    self.shared.take(kind::FILTERS, &message::filters(&d.filters, self.bound)?);
+                }
+            }
+            for a in &node.attributes {
+                self.take_parts(&a.datatype, &a.dataspace)?;
+            }
+        }
+        self.shared.number()?;
+        for a in order.iter().flat_map(|id| &tree.node(*id).attributes) {
+            let body = self.attribute_body(a)?;
+            self.shared.take(kind::ATTRIBUTE, &body);
+        }
+        Ok(())
+    }
+
+    fn take_parts(&mut self, datatype: &TypeUse, dataspace: &Dataspace) -> Result<()> {
+        if datatype.committed.is_none() {
+            let body = self.own_datatype(datatype)?;
+            self.shared.take(kind::DATATYPE, &body);
+        }
+        self.shared.take(kind::DATASPACE, &message::dataspace(dataspace, self.bound)?);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 //! bounded window. Metadata is kept as a tree until [`FileWriter::finish`], which *lays it out* (a [`Layout`]: every block
 //! with its address, printable) and *emits* it, the superblock last. Only then does the file get its name.
 
+mod addresses;
 mod chunks;
 mod client_values;
 mod contiguous;
@@ -13,6 +14,7 @@ mod dense;
 mod element;
 mod encode;
 mod external_data;
+mod file_space;
 mod filters;
 mod group;
 mod heap;
@@ -20,7 +22,9 @@ mod index;
 mod layout;
 mod options;
 mod out;
+mod references;
 mod scales;
+mod shared;
 mod split;
 mod tree;
 mod value;
@@ -34,10 +38,12 @@ pub use contiguous::ContiguousWriter;
 pub use dataset::{DatasetBuilder, Written};
 pub use element::Element;
 pub use external_data::ExternalData;
+pub use file_space::{FileSpaceOptions, SharedIndexOptions, SharedKind, SpaceStrategy};
 pub use filters::Filters;
 pub use heap::HeapId;
 pub use layout::{Block, Layout};
 pub use options::{SharedMonitor, WriteOptions};
+pub use references::Referred;
 pub use tree::Tracking;
 pub(crate) use tree::normal;
 pub use value::Value;

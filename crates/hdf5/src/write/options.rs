@@ -1,5 +1,6 @@
 //! How a file is written.
 
+use super::file_space::{FileSpaceOptions, SharedIndexOptions, SharedKind, check_shared};
 use crate::format::encode::Bound;
 use std::sync::Arc;
 use tensilo_core::threads::Threads;
@@ -22,6 +23,10 @@ pub struct WriteOptions {
     pub window: u64,
     /// Are links and attributes numbered in the order they are made, and can be listed in it?
     pub track_order: bool,
+    /// How the space of the file is managed by who changes it later.
+    pub file_space: FileSpaceOptions,
+    /// Which header messages objects share.
+    pub shared: Vec<SharedIndexOptions>,
     /// The filters that chunks are encoded with.
     pub registry: Arc<Registry>,
     /// Is told of progress, and may stop the work.
@@ -36,6 +41,8 @@ impl Default for WriteOptions {
             threads: Threads::default(),
             window: 32 << 20,
             track_order: false,
+            file_space: FileSpaceOptions::default(),
+            shared: Vec::new(),
             registry: Arc::new(Registry::default()),
             monitor: Arc::new(Quiet),
         }
@@ -64,7 +71,29 @@ impl WriteOptions {
         self
     }
 
+    /// With the space of the file managed in this way.
+    #[must_use]
+    pub fn file_space(mut self, file_space: FileSpaceOptions) -> Self {
+        self.file_space = file_space;
+        self
+    }
+
+    /// With messages of these kinds shared, of at least `min_size` bytes.
+    #[must_use]
+    pub fn share(mut self, kinds: &[SharedKind], min_size: u32) -> Self {
+        self.shared.push(SharedIndexOptions { kinds: kinds.to_vec(), min_size });
+        self
+    }
+
+    /// Version of the superblock: an extension needs 2.
+    pub(crate) fn superblock_version(&self) -> u8 {
+        let extended = self.file_space.is_stated() || !self.shared.is_empty();
+        self.bound.superblock_version().max(if extended { 2 } else { 0 })
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
+        self.file_space.check()?;
+        check_shared(&self.shared)?;
         let n = self.user_block;
         if n != 0 && (n < 512 || !n.is_power_of_two()) {
             return Err(Error::invalid(format!(
@@ -83,6 +112,8 @@ impl std::fmt::Debug for WriteOptions {
             .field("threads", &self.threads)
             .field("window", &self.window)
             .field("track_order", &self.track_order)
+            .field("file_space", &self.file_space)
+            .field("shared", &self.shared)
             .finish_non_exhaustive()
     }
 }

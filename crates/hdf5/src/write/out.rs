@@ -1,5 +1,6 @@
 //! Where bytes leave: addresses given out in call order, and writes to neighbouring addresses joined.
 
+use super::addresses::{Addresses, Of, too_long};
 use crate::format::Address;
 use tensilo_core::io::{DiskFile, Fingerprint, Staged};
 use tensilo_core::{Error, Result};
@@ -30,8 +31,7 @@ impl Target<'_> {
 pub(crate) struct Out<'f> {
     target: Target<'f>,
     base: u64,
-    /// Next free address.
-    next: u64,
+    addresses: Addresses,
     joined: Vec<u8>,
     /// Absolute position of `joined`.
     joined_at: u64,
@@ -40,38 +40,40 @@ pub(crate) struct Out<'f> {
 }
 
 impl<'f> Out<'f> {
-    /// Addresses count from `base`; the first `reserved` bytes there are kept for the superblock.
-    pub(crate) fn new(target: Target<'f>, base: u64, reserved: u64) -> Self {
-        Self { target, base, next: reserved, joined: Vec::new(), joined_at: 0, broken: false }
+    /// Addresses count from `base`.
+    pub(crate) fn new(target: Target<'f>, base: u64, addresses: Addresses) -> Self {
+        Self { target, base, addresses, joined: Vec::new(), joined_at: 0, broken: false }
     }
 
-    /// End of what was given out.
-    pub(crate) fn end(&self) -> u64 {
-        self.next
+    /// What was given out.
+    pub(crate) fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// Gives out `len` bytes at a multiple of eight.
-    pub(crate) fn allocate(&mut self, len: u64) -> Result<Address> {
-        let start = self.next.checked_next_multiple_of(8);
-        let end = start.and_then(|s| s.checked_add(len)).filter(|e| e.checked_add(self.base).is_some());
-        match (start, end) {
-            (Some(start), Some(end)) if end <= i64::MAX as u64 => {
-                self.next = end;
-                Ok(Address(start))
-            }
-            _ => Err(Error::invalid(format!("{len} more bytes pass the largest possible file"))),
+    pub(crate) fn allocate(&mut self, len: u64, of: Of) -> Result<Address> {
+        let address = self.addresses.allocate(len, of)?;
+        self.check(address.0.saturating_add(len), len)?;
+        Ok(address)
+    }
+
+    /// Is `end` a possible position, user block included?
+    fn check(&self, end: u64, len: u64) -> Result<()> {
+        match end.checked_add(self.base).filter(|end| *end <= i64::MAX as u64) {
+            Some(_) => Ok(()),
+            None => Err(too_long(len)),
         }
     }
 
-    /// Makes what was given out last longer.
+    /// Begins raw data of unknown length; until it is whole, nothing else may be given out.
+    pub(crate) fn begin_run(&mut self) -> Result<Address> {
+        self.addresses.begin_run()
+    }
+
+    /// Makes the raw data begun last longer.
     pub(crate) fn extend(&mut self, len: u64) -> Result<()> {
-        match self.next.checked_add(len).filter(|e| *e <= i64::MAX as u64 - self.base) {
-            Some(end) => {
-                self.next = end;
-                Ok(())
-            }
-            None => Err(Error::invalid(format!("{len} more bytes pass the largest possible file"))),
-        }
+        let end = self.addresses.extend(len)?;
+        self.check(end, len)
     }
 
     /// Absolute position of an address.

@@ -73,7 +73,7 @@ impl FileWriter<'_> {
         Ok(())
     }
 
-    fn dataset_rank(&self, path: &[u8]) -> Result<(NodeId, usize)> {
+    pub(super) fn dataset_rank(&self, path: &[u8]) -> Result<(NodeId, usize)> {
         let id = self.tree.find(path)?;
         match &self.tree.node(id).kind {
             super::tree::Kind::Dataset(d) => Ok((id, d.dataspace.dims().len())),

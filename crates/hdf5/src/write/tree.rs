@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tensilo_core::{Error, Result};
 use tensilo_filters::FilterSpec;
 
+/// Most bytes in the name of a link. The format knows no limit, but has 64 KiB for names that stand in headers.
+const MOST_NAME: usize = 16 << 20;
+
 /// Number of an object, in the order of their making; 0 is the root group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) usize);
@@ -113,7 +116,7 @@ pub(crate) struct Node {
     pub(crate) attributes: Vec<Attribute>,
     /// Their names.
     attribute_names: BTreeSet<Vec<u8>>,
-    /// Hard links to it.
+    /// Hard links to it, and uses of a committed datatype.
     pub(crate) links: u32,
     /// Are its links, and are its attributes, numbered in the order they were made? And is that order indexed?
     pub(crate) order: Tracking,
@@ -240,8 +243,8 @@ impl Tree {
     }
 
     fn link(&mut self, parent: NodeId, name: &[u8], target: Target) -> Result<()> {
-        if name.contains(&0) || name.len() > 65_534 {
-            return Err(Error::invalid("a link's name contains a NUL or is longer than 65534 bytes"));
+        if name.contains(&0) || name.len() > MOST_NAME {
+            return Err(Error::invalid("a link's name contains a NUL or is longer than 16 MiB"));
         }
         let node = self.node_mut(parent);
         let Kind::Group(links) = &mut node.kind else { return Err(not_a_group(node)) };
@@ -297,8 +300,16 @@ impl Tree {
         self.link(parent, name, target)
     }
 
+    /// Counts a use of a committed datatype: who deletes the last use and the last link deletes the datatype.
+    pub(crate) fn uses(&mut self, committed: Option<NodeId>) {
+        if let Some(id) = committed {
+            self.node_mut(id).links += 1;
+        }
+    }
+
     /// Adds an attribute to an object.
     pub(crate) fn add_attribute(&mut self, id: NodeId, mut attribute: Attribute) -> Result<()> {
+        let committed = attribute.datatype.committed;
         let node = self.node_mut(id);
         attribute.order = u16::try_from(node.attributes.len()).map_err(|_| {
             Error::invalid("an object can have at most 65536 attributes").in_object(node.path.clone())
@@ -309,6 +320,7 @@ impl Tree {
                 .in_object(node.path.clone()));
         }
         node.attributes.push(attribute);
+        self.uses(committed);
         Ok(())
     }
 }

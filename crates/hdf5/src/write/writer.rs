@@ -1,5 +1,6 @@
 //! The writer of a new file: raw data goes out in call order, metadata at the end, the superblock last.
 
+use super::addresses::{Addresses, Of};
 use super::dataset::DatasetBuilder;
 use super::heap::{GlobalHeap, HeapId};
 use super::layout::{self, Layout};
@@ -91,7 +92,8 @@ impl<'f> FileWriter<'f> {
 
     fn begin(target: OutTarget<'f>, options: WriteOptions, path: Option<PathBuf>) -> Self {
         let tracking = if options.track_order { Tracking::ALL } else { Tracking::default() };
-        let out = Out::new(target, options.user_block, NewSuperblock::len(options.bound));
+        let superblock = NewSuperblock::len(options.superblock_version());
+        let out = Out::new(target, options.user_block, Addresses::new(superblock, options.file_space.page()));
         Self {
             out,
             tree: Tree::new(tracking),
@@ -324,7 +326,7 @@ impl<'f> FileWriter<'f> {
             return Ok(address);
         }
         // As large as any header's first block can have to be, so that its form need not be known yet.
-        let address = self.out.allocate(PINNED)?;
+        let address = self.out.allocate(PINNED, Of::Metadata)?;
         self.tree.node_mut(id).pinned = Some(address);
         Ok(address)
     }
@@ -341,7 +343,7 @@ impl<'f> FileWriter<'f> {
         if let Some(address) = self.tree.reserved.get(&path) {
             return Ok(*address);
         }
-        let address = self.out.allocate(PINNED)?;
+        let address = self.out.allocate(PINNED, Of::Metadata)?;
         self.tree.reserved.insert(path, address);
         Ok(address)
     }
@@ -430,18 +432,18 @@ impl<'f> FileWriter<'f> {
             return Err(Error::invalid("its address was reserved, but it was never made")
                 .in_object(String::from_utf8_lossy(path)));
         }
-        let layout = layout::layout(&self.tree, self.options.bound, self.out.end())?;
+        let layout = layout::layout(&self.tree, &self.options, self.out.addresses().clone())?;
         for block in &layout.blocks {
             self.out.write(block.address, &block.bytes)?;
         }
         self.out.end_at(layout.end)?;
         self.poll("writing metadata", layout.end, layout.end)?;
         let superblock = NewSuperblock {
-            bound: self.options.bound,
+            version: self.options.superblock_version(),
             base: self.options.user_block,
             end: layout.end,
             root: layout.root,
-            extension: None,
+            extension: layout.extension,
         };
         self.out.write(Address(0), &superblock.encode())?;
         self.out.flush()?;

@@ -3,6 +3,8 @@
 mod flips;
 mod sound;
 
+pub(crate) use sound::findings;
+
 use std::path::Path;
 use std::sync::OnceLock;
 use tensilo_testkit::oracle::{self, TempDir};

@@ -8,7 +8,7 @@ use tensilo_core::io::FileSource;
 use tensilo_hdf5::check::{CheckOptions, Finding, Summary, Verdict, check};
 use tensilo_testkit::oracle;
 
-fn findings(path: &Path) -> (Summary, Vec<Finding>) {
+pub(crate) fn findings(path: &Path) -> (Summary, Vec<Finding>) {
     let mut found = Vec::new();
     let source = Arc::new(FileSource::open(path).expect("a file"));
     let summary = check(source, &CheckOptions::default(), &Quiet, &mut |f| {

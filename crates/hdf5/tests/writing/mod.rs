@@ -2,13 +2,17 @@
 
 mod crash;
 mod dense;
+mod encodings;
+mod everything;
 mod filters;
 mod indexes;
+mod layouts;
 mod once;
 mod pack_body;
 mod random_trees;
 mod references;
 mod repacking;
+mod settings;
 mod small_files;
 mod types;
 mod window;

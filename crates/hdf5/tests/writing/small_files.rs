@@ -11,7 +11,7 @@ fn numbers() -> Vec<u16> {
     (0..7 * 50 * 60_u32).map(|i| (i * i / 97) as u16).collect()
 }
 
-fn something_of_everything(w: &mut FileWriter<'_>) {
+pub(super) fn something_of_everything(w: &mut FileWriter<'_>) {
     w.attribute("/", "title", "a file of Tensilo’s").expect("attribute");
     w.attribute("/", "numbers", &[1_i32, -2, 3][..]).expect("attribute");
     w.attribute("/", "nothing", Value::null(Datatype::native_float32())).expect("attribute");
@@ -56,7 +56,7 @@ fn something_of_everything(w: &mut FileWriter<'_>) {
         .expect("dataset");
 }
 
-fn expected() -> Vec<String> {
+pub(super) fn expected() -> Vec<String> {
     let data = hex(&numbers());
     let mut lines: Vec<String> = [
         "/@nothing empty float32".to_owned(),

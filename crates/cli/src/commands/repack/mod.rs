@@ -1,11 +1,13 @@
 //! `tensilo repack`: a file written again, without its garbage, for another libhdf5, with other filters or layouts.
 
+mod space;
 pub mod words;
 
 use super::{OpenArguments, refuse_existing};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
+use space::SpaceArguments;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tensilo::core::io::SystemDisk;
@@ -44,6 +46,10 @@ pub struct RepackArguments {
     /// The newest libhdf5 whose structures may be used; --low must not be newer.
     #[arg(long, short = 'k', value_name = "BOUND", value_parser = words::bound, default_value = "v200")]
     pub high: Bound,
+
+    /// The file's space and shared messages.
+    #[command(flatten)]
+    pub space: SpaceArguments,
 
     /// Leave datasets of fewer bytes as they are.
     #[arg(long, short, value_name = "SIZE", default_value = "0")]
@@ -85,11 +91,11 @@ pub fn run(a: &RepackArguments, out: &mut Output) -> Outcome {
     let user_block = source.space().user_block();
     let write = WriteOptions {
         bound: a.low,
-        user_block,
         threads: Threads::new(a.open.threads),
         monitor: Arc::new(out.shared_monitor()),
         ..WriteOptions::default()
     };
+    let write = a.space.apply(&source, write)?;
     let mut w = FileWriter::create(SystemDisk::shared(), &a.output, write)?;
     copy_user_block(&source, user_block, &mut w)?;
     let done = repack(&source, &mut w, &options).map_err(|e| hinted(e, a))?;

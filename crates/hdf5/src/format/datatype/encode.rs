@@ -1,8 +1,8 @@
 //! Datatype message (specification IV.A.2.d), encoded: versions 1 to 5.
 //!
 //! Numbers and strings have version 1, numbers in VAX order 3. Under `earliest`, what holds other types has version
-//! 1 or, around arrays, 2; under newer bounds version 3 (no padding). Version 4 is for the references of 1.12, 5 for
-//! complex numbers.
+//! 1 or, around arrays, 2; under newer bounds version 3 (no padding), 4 (the references of 1.12) or 5 (complex numbers)
+//! as the bound's libhdf5 writes them, though only those types need the last two.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -45,10 +45,9 @@ impl Datatype {
     /// `InvalidArgument` when a name, tag or extent does not fit its field; `Unsupported` for types that the
     /// bound's releases do not know.
     pub fn encode(&self, w: &mut FieldWriter, bound: Bound) -> Result<()> {
-        // What version 3 made smaller, later versions keep.
-        let floor = bound.datatype_version().min(3);
+        let floor = bound.datatype_version();
         let version = self.version_above(floor);
-        if version > 3 && version > bound.datatype_version() {
+        if version > 3 && version > floor {
             let what = if version == 5 { "complex numbers" } else { "references of HDF5 1.12" };
             return Err(Error::unsupported(format!("{what} cannot be written under the bound {bound}")));
         }

@@ -2,6 +2,7 @@
 
 use super::{BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Member, Normalization};
 use super::{Padding, ReferenceKind, StringPadding};
+use crate::format::encode::Bound;
 
 /// Byte order of this machine.
 const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
@@ -96,6 +97,16 @@ impl Datatype {
         Self { size: 1, class: Class::Enum { base, members } }
     }
 
+    /// Do elements contain sequences or strings of variable length?
+    pub fn has_variable_length(&self) -> bool {
+        match &self.class {
+            Class::VarLen { .. } | Class::VarString { .. } => true,
+            Class::Array { base, .. } => base.has_variable_length(),
+            Class::Compound { members } => members.iter().any(|m| m.datatype.has_variable_length()),
+            _ => false,
+        }
+    }
+
     /// A complex number as the compound `r`, `i` that h5py uses; `part` is the type of both.
     pub fn complex_compound(part: Self) -> Self {
         let size = part.size.saturating_mul(2);
@@ -105,6 +116,24 @@ impl Datatype {
             Member { name: b"i".to_vec(), offset: second, datatype: part },
         ];
         Self { size, class: Class::Compound { members } }
+    }
+
+    /// A complex number as the bound's releases know it: of its own class from 2.0 on, else as h5py's compound.
+    pub fn complex(part: Self, bound: Bound) -> Self {
+        if bound < Bound::V200 {
+            return Self::complex_compound(part);
+        }
+        Self { size: part.size.saturating_mul(2), class: Class::Complex { base: Box::new(part) } }
+    }
+
+    /// A reference of HDF5 1.12 and newer, to an object, a region or an attribute: 18 bytes.
+    pub fn reference() -> Self {
+        Self { size: 18, class: Class::Reference(ReferenceKind::Object2) }
+    }
+
+    /// A reference to a part of a dataset, of the kind of HDF5 1.0 to 1.10: 12 bytes.
+    pub fn region_reference() -> Self {
+        Self { size: 12, class: Class::Reference(ReferenceKind::Region) }
     }
 
     /// A reference to an object: the address of its header, 8 bytes.

@@ -15,6 +15,7 @@ pub mod fractal_heap;
 pub mod global_heap;
 pub mod object_header;
 pub mod selection;
+pub mod shared_messages;
 pub mod superblock;
 pub mod symbol_table;
 

@@ -34,6 +34,8 @@ pub mod kind {
     pub const ATTRIBUTE: u16 = 0x0c;
     /// Comment.
     pub const COMMENT: u16 = 0x0d;
+    /// Shared message table, in the superblock extension.
+    pub const SHARED_TABLE: u16 = 0x0f;
     /// Continuation.
     pub const CONTINUATION: u16 = 0x10;
     /// Symbol table.
@@ -42,12 +44,18 @@ pub mod kind {
     pub const ATTRIBUTE_INFO: u16 = 0x15;
     /// Reference count.
     pub const REFERENCE_COUNT: u16 = 0x16;
+    /// File space info, in the superblock extension.
+    pub const FILE_SPACE: u16 = 0x17;
 }
 
 /// Message flag: the message never changes.
 pub const CONSTANT: u8 = 1;
 /// Message flag: the body is a reference to a message kept elsewhere.
 pub const SHARED: u8 = 2;
+/// Message flag: the message must not be shared.
+pub const UNSHARED: u8 = 4;
+/// Message flag: who does not know the message notes that, when they change the object.
+pub const MARK_IF_UNKNOWN: u8 = 0x10;
 
 /// One message of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]

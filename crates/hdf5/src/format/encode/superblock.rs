@@ -9,7 +9,7 @@
 //! | root symbol table entry | 40 | checksum | 4 |
 
 use super::symbol_table::{Entry, GROUP_INTERNAL_K, GROUP_LEAF_K};
-use super::{Bound, put_address, put_checksum};
+use super::{put_address, put_checksum};
 use crate::format::Address;
 use tensilo_core::wire::FieldWriter;
 
@@ -19,8 +19,8 @@ const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// What a new file's superblock says.
 #[derive(Debug, Clone)]
 pub struct NewSuperblock {
-    /// Decides the version.
-    pub bound: Bound,
+    /// The version: 0, 2 or 3.
+    pub version: u8,
     /// Absolute position of the superblock: the length of the user block.
     pub base: u64,
     /// End of the file, relative to the base.
@@ -32,17 +32,16 @@ pub struct NewSuperblock {
 }
 
 impl NewSuperblock {
-    /// Length in bytes under a bound.
-    pub fn len(bound: Bound) -> u64 {
-        if bound.superblock_version() == 0 { 96 } else { 48 }
+    /// Length in bytes of a version.
+    pub fn len(version: u8) -> u64 {
+        if version == 0 { 96 } else { 48 }
     }
 
     /// The bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut w = FieldWriter::new();
-        let version = self.bound.superblock_version();
-        w.bytes(SIGNATURE).u8(version);
-        if version == 0 {
+        w.bytes(SIGNATURE).u8(self.version);
+        if self.version == 0 {
             // Versions of free space, root entry and shared messages are 0, between reserved zeros.
             w.zeros(4).u8(8).u8(8).u8(0);
             w.u16(GROUP_LEAF_K as u16).u16(GROUP_INTERNAL_K as u16).u32(0);

@@ -212,7 +212,8 @@ pub fn filters(specs: &[FilterSpec], bound: Bound) -> Result<Vec<u8>> {
     for spec in specs {
         // Names of the library's own filters are not stored in version 2.
         let named = !v2 || spec.id >= 256;
-        let name = spec.name.as_deref().filter(|_| named).map(str::as_bytes).unwrap_or_default();
+        let name = spec.name.as_deref().or_else(|| own_name(spec.id));
+        let name = name.filter(|_| named).map(str::as_bytes).unwrap_or_default();
         let name_len = match (name.len(), v2) {
             (0, _) => 0,
             (n, true) => n + 1,
@@ -236,6 +237,19 @@ pub fn filters(specs: &[FilterSpec], bound: Bound) -> Result<Vec<u8>> {
     Ok(w.finish())
 }
 
+/// The names of the library's own filters.
+fn own_name(id: u16) -> Option<&'static str> {
+    match id {
+        1 => Some("deflate"),
+        2 => Some("shuffle"),
+        3 => Some("fletcher32"),
+        4 => Some("szip"),
+        5 => Some("nbit"),
+        6 => Some("scaleoffset"),
+        _ => None,
+    }
+}
+
 /// The parts of an attribute message.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAttribute<'a> {
@@ -245,28 +259,30 @@ pub struct NewAttribute<'a> {
     pub charset: CharacterSet,
     /// Body of its datatype message, or of a reference to a committed one.
     pub datatype: &'a [u8],
-    /// Is the datatype a reference to a committed one?
-    pub committed: bool,
-    /// Body of its dataspace message.
+    /// Is the datatype a reference, to a committed one or into the heap of shared messages?
+    pub datatype_shared: bool,
+    /// Body of its dataspace message, or of a reference into the heap of shared messages.
     pub dataspace: &'a [u8],
+    /// Is the dataspace a reference?
+    pub dataspace_shared: bool,
     /// Its elements.
     pub data: &'a [u8],
 }
 
-/// An attribute message: version 1, 2 (committed types) or 3 (other character sets) under `earliest`, else 3.
+/// An attribute message: version 1, 2 (references to committed types and the like) or 3 (other character sets) under `earliest`, else 3.
 ///
 /// # Errors
 /// `InvalidArgument` for names that are empty, contain NUL or are longer than 65,534 bytes.
 pub fn attribute(a: &NewAttribute<'_>, bound: Bound) -> Result<Vec<u8>> {
     let version = match a {
         _ if bound.has_v2_headers() || a.charset != CharacterSet::Ascii => 3,
-        _ if a.committed => 2,
+        _ if a.datatype_shared || a.dataspace_shared => 2,
         _ => 1,
     };
     check_name(a.name, "attribute")?;
     let sizes = [a.name.len() + 1, a.datatype.len(), a.dataspace.len()];
     let mut w = FieldWriter::new();
-    w.u8(version).u8(u8::from(a.committed));
+    w.u8(version).u8(u8::from(a.datatype_shared) | u8::from(a.dataspace_shared) << 1);
     for size in sizes {
         let size = u16::try_from(size)
             .map_err(|_| Error::invalid(format!("a part of the attribute has {size} bytes; 65535 fit")))?;
@@ -297,6 +313,35 @@ pub fn committed(header: Address) -> Vec<u8> {
     w.finish()
 }
 
+/// A reference to a message in the heap of shared messages (version 3 of shared messages).
+pub fn in_heap(id: [u8; 8]) -> Vec<u8> {
+    let mut w = FieldWriter::new();
+    w.u8(3).u8(1).bytes(&id);
+    w.finish()
+}
+
+/// A shared message table message.
+pub fn shared_table(table: Address, indexes: u8) -> Vec<u8> {
+    let mut w = FieldWriter::new();
+    w.u8(0).u64(table.0).u8(indexes);
+    w.finish()
+}
+
+/// A file space info message (version 1) of a file without free-space managers.
+pub fn file_space(strategy: u8, persist: bool, threshold: u64, page_size: u64) -> Vec<u8> {
+    /// Free-space managers: for small and for large pieces of six kinds each.
+    const MANAGERS: usize = 12;
+    let mut w = FieldWriter::new();
+    w.u8(1).u8(strategy).u8(u8::from(persist)).u64(threshold).u64(page_size).u16(0);
+    put_address(&mut w, None);
+    if persist {
+        for _ in 0..MANAGERS {
+            put_address(&mut w, None);
+        }
+    }
+    w.finish()
+}
+
 /// Where a link leads.
 #[derive(Debug, Clone, Copy)]
 pub enum NewTarget<'a> {
@@ -323,14 +368,17 @@ pub enum NewTarget<'a> {
 /// A link message.
 ///
 /// # Errors
-/// `InvalidArgument` for names or values that are empty, contain NUL or are too long.
+/// `InvalidArgument` for names or values that are empty, contain NUL or are too long. The message may be too long
+/// for an object header; a fractal heap holds it.
 pub fn link(
     name: &[u8],
     charset: CharacterSet,
     order: Option<i64>,
     target: NewTarget<'_>,
 ) -> Result<Vec<u8>> {
-    check_name(name, "link")?;
+    if name.is_empty() || name.contains(&0) || u32::try_from(name.len()).is_err() {
+        return Err(Error::invalid("a link's name is empty, contains a NUL or is longer than 4 GiB"));
+    }
     let width = match name.len() as u64 {
         0..=0xff => 1,
         0x100..=0xffff => 2,

@@ -17,8 +17,8 @@ pub(crate) fn tree(
     for level in 0..=u8::MAX {
         let nodes = children.len().div_ceil(kind.most_children()).max(1);
         let size = kind.node_size();
-        let first = blocks.allocate(size * nodes as u64)?;
-        let address = |i: usize| Address(first.0 + size * i as u64);
+        let addresses = (0..nodes).map(|_| blocks.allocate(size)).collect::<Result<Vec<_>>>()?;
+        let address = |i: usize| addresses[i];
         let mut above = Vec::with_capacity(nodes);
         for i in 0..nodes {
             let from = i * kind.most_children();
@@ -35,7 +35,7 @@ pub(crate) fn tree(
             above.push((children.get(from).map(|(key, _)| key.clone()).unwrap_or_default(), address(i)));
         }
         if nodes == 1 {
-            return Ok(first);
+            return Ok(addresses[0]);
         }
         children = above;
     }

@@ -74,10 +74,10 @@ pub(crate) struct Choice {
 
 /// Chooses the index that libhdf5 would choose.
 pub(crate) fn choose(chunks: &Chunks, space: &Dataspace, bound: Bound) -> Choice {
-    let version = bound.layout_version();
-    if version < 4 {
+    if bound.layout_version() < 4 {
         return Choice { version: 3, index: ChunkIndexLayout::BtreeV1 };
     }
+    let version = if needs_wide_sizes(chunks) { bound.layout_version() } else { 4 };
     let tree = ChunkIndexLayout::BtreeV2 { node_size: CHUNK_NODE, split: SPLIT, merge: MERGE };
     let Dataspace::Simple { dims, max } = space else { return Choice { version, index: tree } };
     let unlimited = max.iter().filter(|m| m.is_none()).count();
@@ -103,6 +103,12 @@ pub(crate) fn choose(chunks: &Chunks, space: &Dataspace, bound: Bound) -> Choice
         _ => tree,
     };
     Choice { version, index }
+}
+
+/// Can a chunk have, or grow to, a size that version 4 does not hold? libhdf5 takes version 5 for no other chunks.
+fn needs_wide_sizes(chunks: &Chunks) -> bool {
+    let bytes = chunks.dims.iter().try_fold(chunks.element_size, |n, d| n.checked_mul(*d));
+    chunks.filtered || bytes.is_none_or(|n| n > u64::from(u32::MAX))
 }
 
 /// May all chunks lie one behind the other, with no index at all? They must then all be written.
