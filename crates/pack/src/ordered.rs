@@ -2,7 +2,8 @@
 //!
 //! Items (tiles) belong to groups (shards). Every worker, the caller among them, takes the most urgent step there is:
 //!
-//! 1. *consume* the next item, strictly in order and one at a time (the hashes are a chain);
+//! 1. *consume* the next item, strictly in order and one at a time: the hashes are chains, one or two of them, and
+//!    where there are two, each takes the items in order by itself;
 //! 2. *begin* the group that the next item needs;
 //! 3. *prepare* the next item into a free slot of a ring, any number at a time;
 //! 4. *end* a group whose items are all prepared, one group at a time;
@@ -15,14 +16,14 @@
 //! before it is still prepared, nothing behind it is begun.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tensilo_core::{Error, Monitor, Progress, Result};
 
 /// Work on items that are grouped.
 pub(crate) trait Ordered: Sync {
     /// What an item is prepared into.
-    type Slot: Send;
+    type Slot: Send + Sync;
     /// What one worker keeps for itself.
     type Scratch;
 
@@ -37,14 +38,29 @@ pub(crate) trait Ordered: Sync {
     /// Fills a slot; items come in any order, several at a time.
     fn prepare(&self, scratch: &mut Self::Scratch, item: usize, slot: &mut Self::Slot) -> Result<()>;
 
-    /// Takes items in order, one at a time.
-    fn consume(&self, item: usize, slot: &mut Self::Slot) -> Result<()>;
+    /// Takes items in order, one at a time in each chain.
+    fn consume(&self, item: usize, chain: Chain, slot: &Self::Slot) -> Result<()>;
 
     /// Called when all items of a group are prepared; groups come in order.
     fn end(&self, _group: usize, _help: &mut dyn Help) -> Result<()> {
         Ok(())
     }
 }
+
+/// What of an item is consumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chain {
+    /// Everything, in one step.
+    Whole,
+    /// The longer part.
+    First,
+    /// The rest.
+    Second,
+}
+
+/// The chains of a run: one step for each item, or two that need not wait for each other.
+const WHOLE: &[Chain] = &[Chain::Whole];
+const SPLIT: &[Chain] = &[Chain::First, Chain::Second];
 
 /// Lets a long step make way for urgent ones.
 pub(crate) trait Help {
@@ -63,6 +79,8 @@ pub(crate) struct Schedule {
     /// Groups that may have begun and not ended.
     pub groups_at_once: usize,
     pub workers: usize,
+    /// Are items consumed in two chains instead of one?
+    pub split: bool,
     pub stage: &'static str,
     /// Progress of one item, before the first, and in all.
     pub unit: u64,
@@ -72,7 +90,8 @@ pub(crate) struct Schedule {
 
 #[derive(Clone, Copy)]
 enum Step {
-    Consume(usize),
+    /// An item, and which chain takes it.
+    Consume(usize, usize),
     Begin(usize),
     Prepare(usize),
     End(usize),
@@ -84,8 +103,9 @@ struct State {
     next: usize,
     /// Are the items from `consumed` on prepared?
     prepared: VecDeque<bool>,
+    /// Items that every chain has consumed.
     consumed: usize,
-    consuming: bool,
+    chains: Vec<Consuming>,
     /// Prepared items of each group from `ended` on.
     of_group: VecDeque<usize>,
     ended: usize,
@@ -99,9 +119,16 @@ struct State {
     panicked: bool,
 }
 
+/// One chain: the items it has consumed, and whether it is at work.
+#[derive(Clone, Copy, Default)]
+struct Consuming {
+    next: usize,
+    busy: bool,
+}
+
 struct Engine<'a, W: Ordered> {
     work: &'a W,
-    slots: Vec<Mutex<W::Slot>>,
+    slots: Vec<RwLock<W::Slot>>,
     schedule: Schedule,
     state: Mutex<State>,
     changed: Condvar,
@@ -129,7 +156,7 @@ pub(crate) fn run_keeping<W: Ordered>(
 ) -> Result<Vec<W::Slot>> {
     let engine = Engine {
         work,
-        slots: slots.into_iter().map(Mutex::new).collect(),
+        slots: slots.into_iter().map(RwLock::new).collect(),
         schedule,
         state: Mutex::new(State {
             begun: 0,
@@ -137,7 +164,7 @@ pub(crate) fn run_keeping<W: Ordered>(
             next: 0,
             prepared: VecDeque::new(),
             consumed: 0,
-            consuming: false,
+            chains: vec![Consuming::default(); if schedule.split { SPLIT } else { WHOLE }.len()],
             of_group: VecDeque::new(),
             ended: 0,
             ending: false,
@@ -201,6 +228,10 @@ impl<W: Ordered> Help for Helper<'_, '_, '_, W> {
 impl<W: Ordered> Engine<'_, W> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn chains(&self) -> &'static [Chain] {
+        if self.schedule.split { SPLIT } else { WHOLE }
     }
 
     fn items(&self) -> usize {
@@ -270,13 +301,16 @@ impl<W: Ordered> Engine<'_, W> {
 
     fn urgent(&self, state: &mut State) -> Option<Step> {
         let per_group = self.schedule.items_per_group;
-        if !state.consuming
-            && state.prepared.front() == Some(&true)
-            && self.matters(state, 2 * state.consumed + 1)
-        {
-            state.consuming = true;
-            state.busy += 1;
-            return Some(Step::Consume(state.consumed));
+        for chain in 0..state.chains.len() {
+            let Consuming { next, busy } = state.chains[chain];
+            if !busy
+                && state.prepared.get(next - state.consumed) == Some(&true)
+                && self.matters(state, 2 * next + 1)
+            {
+                state.chains[chain].busy = true;
+                state.busy += 1;
+                return Some(Step::Consume(next, chain));
+            }
         }
         let item = state.next;
         if item == self.items() || !self.matters(state, 2 * item) {
@@ -318,17 +352,23 @@ impl<W: Ordered> Engine<'_, W> {
         Some(Step::Begin(group))
     }
 
-    fn slot(&self, item: usize) -> MutexGuard<'_, W::Slot> {
-        // Two steps never share a slot: an item's slot is free once the item one ring before is consumed.
-        self.slots[item % self.slots.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self, item: usize) -> &RwLock<W::Slot> {
+        // Nobody waits for a slot: it is free once every chain has consumed the item one ring before.
+        &self.slots[item % self.slots.len()]
     }
 
     fn perform(&self, step: Step, scratch: &mut W::Scratch, monitor: Option<&dyn Monitor>) {
         let per_group = self.schedule.items_per_group;
         let (position, result) = match step {
-            Step::Consume(item) => (2 * item + 1, self.work.consume(item, &mut self.slot(item))),
+            Step::Consume(item, chain) => {
+                let slot = self.slot(item).read().unwrap_or_else(PoisonError::into_inner);
+                (2 * item + 1, self.work.consume(item, self.chains()[chain], &slot))
+            }
             Step::Begin(group) => (2 * group * per_group, self.work.begin(scratch, group)),
-            Step::Prepare(item) => (2 * item + 1, self.work.prepare(scratch, item, &mut self.slot(item))),
+            Step::Prepare(item) => {
+                let mut slot = self.slot(item).write().unwrap_or_else(PoisonError::into_inner);
+                (2 * item + 1, self.work.prepare(scratch, item, &mut slot))
+            }
             Step::End(group) => {
                 let mut helper = Helper { engine: self, scratch, monitor };
                 (2 * (group + 1) * per_group, self.work.end(group, &mut helper))
@@ -343,10 +383,14 @@ impl<W: Ordered> Engine<'_, W> {
             state.failed = Some((position, e));
         }
         match step {
-            Step::Consume(_) => {
-                state.consuming = false;
-                state.consumed += 1;
-                state.prepared.pop_front();
+            Step::Consume(item, chain) => {
+                state.chains[chain].busy = false;
+                state.chains[chain].next = item + 1;
+                let consumed = state.chains.iter().map(|c| c.next).min().unwrap_or(0);
+                for _ in state.consumed..consumed {
+                    state.prepared.pop_front();
+                }
+                state.consumed = consumed;
             }
             Step::Begin(_) => {
                 state.beginning = false;
@@ -384,7 +428,7 @@ mod tests {
         per_group: usize,
         begun: AtomicUsize,
         ended: AtomicUsize,
-        consumed: Mutex<Vec<usize>>,
+        consumed: [Mutex<Vec<usize>>; 2],
     }
 
     impl Ordered for Recorder {
@@ -405,9 +449,13 @@ mod tests {
             if self.fail_at.contains(&item) { Err(Error::invalid(item.to_string())) } else { Ok(()) }
         }
 
-        fn consume(&self, item: usize, slot: &mut usize) -> Result<()> {
+        fn consume(&self, item: usize, chain: Chain, slot: &usize) -> Result<()> {
             assert_eq!(item, *slot);
-            self.consumed.lock().unwrap().push(item);
+            for (of_chain, other) in self.consumed.iter().zip([Chain::Second, Chain::First]) {
+                if chain != other {
+                    of_chain.lock().unwrap().push(item);
+                }
+            }
             Ok(())
         }
 
@@ -421,12 +469,13 @@ mod tests {
         }
     }
 
-    fn schedule(workers: usize) -> Schedule {
+    fn schedule(workers: usize, split: bool) -> Schedule {
         Schedule {
             groups: 5,
             items_per_group: 7,
             groups_at_once: 2,
             workers,
+            split,
             stage: "test",
             unit: 1,
             done: 0,
@@ -437,10 +486,12 @@ mod tests {
     #[test]
     fn items_are_consumed_in_order_and_groups_ended_whatever_the_workers_and_slots() {
         for workers in 1..6 {
-            for slots in 1..5 {
+            for (slots, split) in (1..5).flat_map(|slots| [(slots, false), (slots, true)]) {
                 let work = Recorder { per_group: 7, ..Recorder::default() };
-                run(&work, vec![0; slots], schedule(workers), &Quiet).unwrap();
-                assert_eq!(*work.consumed.lock().unwrap(), (0..35).collect::<Vec<_>>());
+                run(&work, vec![0; slots], schedule(workers, split), &Quiet).unwrap();
+                for chain in &work.consumed {
+                    assert_eq!(*chain.lock().unwrap(), (0..35).collect::<Vec<_>>());
+                }
                 assert_eq!(work.ended.load(Ordering::SeqCst), 5);
             }
         }
@@ -449,13 +500,13 @@ mod tests {
     #[test]
     fn the_first_failure_in_order_is_reported() {
         for workers in 1..5 {
-            for _ in 0..100 {
+            for split in (0..100).map(|i| i % 2 == 0) {
                 let work = Recorder { per_group: 7, fail_at: vec![9, 10, 11, 12, 30], ..Recorder::default() };
-                let e = run(&work, vec![0; 4], schedule(workers), &Quiet).unwrap_err();
+                let e = run(&work, vec![0; 4], schedule(workers, split), &Quiet).unwrap_err();
                 assert_eq!(e.message(), "9");
                 let work =
                     Recorder { per_group: 7, fail_end: Some(1), fail_at: vec![34], ..Recorder::default() };
-                let e = run(&work, vec![0; 3], schedule(workers), &Quiet).unwrap_err();
+                let e = run(&work, vec![0; 3], schedule(workers, split), &Quiet).unwrap_err();
                 assert_eq!(e.message(), "end 1");
             }
         }
@@ -466,7 +517,7 @@ mod tests {
         for workers in 1..4 {
             let (work, flag) = (Recorder { per_group: 7, ..Recorder::default() }, CancelFlag::new());
             flag.cancel();
-            let e = run(&work, vec![0; 2], schedule(workers), &flag).unwrap_err();
+            let e = run(&work, vec![0; 2], schedule(workers, workers == 2), &flag).unwrap_err();
             assert_eq!(e.kind(), tensilo_core::ErrorKind::Cancelled);
         }
     }

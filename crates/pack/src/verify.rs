@@ -9,18 +9,19 @@
 
 use crate::digest::Sha256Sum;
 use crate::le;
-use crate::ordered::{self, Ordered, Schedule};
+use crate::ordered::{self, Chain, Ordered, Schedule};
 use crate::profile::Flavour;
 use crate::read::{Pack, ReadOptions, Shard};
 use crate::receipt::{Proven, Receipt};
 use crate::receipt_path;
-use crate::sha_pair::{Sha256Stream, update_pair};
+use crate::sha_pair::{Sha256Stream, pairs_pay, update_pair};
 use crate::source::inspect::Role;
 use crate::source::{authentication, catalog, family};
 use crate::unpack::{self, Excluded, UNIT};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tensilo_core::io::FileSource;
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, ErrorKind, Limits, Monitor, Progress, Result};
@@ -283,8 +284,8 @@ pub(crate) fn decode_all(
         source_is_u8,
         loaded: [RwLock::new(None), RwLock::new(None)],
         shards: Mutex::default(),
+        raw: Mutex::default(),
         hashes: Mutex::new(Hashes {
-            raw: Sha256Stream::new(),
             working: Sha256Stream::new(),
             file: Sha256Stream::new(),
             at: 0,
@@ -312,20 +313,22 @@ pub(crate) fn decode_all(
         items_per_group,
         groups_at_once: 2,
         workers,
+        split: workers > 1 && !pairs_pay(),
         stage: "verifying",
         unit: unit_bytes,
         done: 0,
         total: unit_bytes * (items_per_group * index.shards.len()) as u64,
     };
     ordered::run(&work, slots, schedule, monitor)?;
+    let raw = work.raw.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut hashes = work.hashes.into_inner().unwrap_or_else(PoisonError::into_inner);
     while hashes.at < hashes.end {
         let step = hashes.end - hashes.at;
-        hashes.hash_file(pack, step.min(4 << 20), None)?;
+        hashes.hash_file(pack, step.min(4 << 20), &mut Sha256Stream::new(), &[])?;
         monitor.poll(&Progress { stage: "hashing pack", done: hashes.at, total: hashes.end })?;
     }
     Ok(Proven {
-        raw_sha256: work.excluded.is_some().then(|| hashes.raw.finish()),
+        raw_sha256: work.excluded.is_some().then(|| raw.finish()),
         working_sha256: hashes.working.finish(),
         shards: work.shards.into_inner().unwrap_or_else(PoisonError::into_inner),
         output_sha256: hashes.file.finish(),
@@ -339,9 +342,8 @@ struct Frames {
 }
 
 struct Hashes {
-    raw: Sha256Stream,
     working: Sha256Stream,
-    /// The whole file, hashed beside the raw values, which keep a core half idle.
+    /// The whole file, hashed beside the raw values where they keep a core half idle.
     file: Sha256Stream,
     at: u64,
     end: u64,
@@ -351,19 +353,18 @@ struct Hashes {
 }
 
 impl Hashes {
-    /// Hashes the next bytes of the file, together with raw bytes.
-    fn hash_file(&mut self, pack: &Pack, bytes: u64, raw: Option<&[u8]>) -> Result<()> {
-        let mut raw = raw.unwrap_or_default();
+    /// Hashes the next bytes of the file, together with raw bytes into their chain.
+    fn hash_file(&mut self, pack: &Pack, bytes: u64, chain: &mut Sha256Stream, mut raw: &[u8]) -> Result<()> {
         let end = self.end.min(self.at + bytes);
         while self.at < end {
             let n = (end - self.at).min(self.buffer.len() as u64) as usize;
             pack.source().read_at(self.at, &mut self.buffer[..n])?;
             let (now, later) = raw.split_at(raw.len().min(n));
-            update_pair(&mut self.file, &self.buffer[..n], &mut self.raw, now);
+            update_pair(&mut self.file, &self.buffer[..n], chain, now);
             raw = later;
             self.at += n as u64;
         }
-        self.raw.update(raw);
+        chain.update(raw);
         Ok(())
     }
 }
@@ -376,6 +377,8 @@ struct Decode<'a> {
     /// The shards in memory, by ordinal modulo 2.
     loaded: [RwLock<Option<Arc<Shard>>>; 2],
     shards: Mutex<Vec<(Sha256Sum, u32)>>,
+    /// The chain of raw values, and all others.
+    raw: Mutex<Sha256Stream>,
     hashes: Mutex<Hashes>,
 }
 
@@ -388,6 +391,18 @@ impl Decode<'_> {
         let loaded = self.loaded[group % 2].read().unwrap_or_else(PoisonError::into_inner);
         loaded.clone().ok_or_else(|| Error::invalid("a shard is read before it is loaded"))
     }
+
+    /// The raw values as the source stores them.
+    fn raw_bytes<'f>(&self, frames: &'f Frames) -> Cow<'f, [u8]> {
+        if self.source_is_u8 {
+            return frames.raw.iter().map(|v| *v as u8).collect::<Vec<u8>>().into();
+        }
+        le::bytes_of_u16(&frames.raw)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Ordered for Decode<'_> {
@@ -426,27 +441,30 @@ impl Ordered for Decode<'_> {
         Ok(())
     }
 
-    fn consume(&self, _: usize, frames: &mut Frames) -> Result<()> {
-        let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+    fn consume(&self, _: usize, chain: Chain, frames: &Frames) -> Result<()> {
+        if chain == Chain::First {
+            lock(&self.raw).update(&self.raw_bytes(frames));
+            return Ok(());
+        }
+        let mut hashes = lock(&self.hashes);
         let h = &mut *hashes;
-        let (narrowed, raw16, working16);
-        let raw: &[u8] = if self.source_is_u8 {
-            narrowed = frames.raw.iter().map(|v| *v as u8).collect::<Vec<u8>>();
-            &narrowed
-        } else {
-            raw16 = le::bytes_of_u16(&frames.raw);
-            &raw16
-        };
+        let working16;
         let working: &[u8] = if frames.working8.is_empty() {
             working16 = le::bytes_of_u16(&frames.working16);
             &working16
         } else {
             &frames.working8
         };
-        let (now, later) = raw.split_at(working.len().min(raw.len()));
-        update_pair(&mut h.raw, now, &mut h.working, working);
         let quota = h.quota;
-        h.hash_file(self.pack, quota, Some(later))
+        if chain == Chain::Second {
+            h.working.update(working);
+            return h.hash_file(self.pack, quota, &mut Sha256Stream::new(), &[]);
+        }
+        let raw = self.raw_bytes(frames);
+        let mut raw_chain = lock(&self.raw);
+        let (now, later) = raw.split_at(working.len().min(raw.len()));
+        update_pair(&mut raw_chain, now, &mut h.working, working);
+        h.hash_file(self.pack, quota, &mut raw_chain, later)
     }
 
     fn end(&self, group: usize, _: &mut dyn ordered::Help) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The hashes of a run: the chains of raw and working values, and what was written of each shard.
 //!
-//! Raw values are one long chain, and twice as many bytes as working ones. A core with SHA instructions is half idle in
-//! a single chain, so while the second half of a tile's raw values is hashed, payloads and headers that are in the file
-//! already are read back and hashed beside it.
+//! Raw values are one long chain, and twice as many bytes as working ones. Where a core with SHA instructions is half idle
+//! in a single chain, payloads and headers that are in the file already are read back and hashed beside the second half
+//! of a tile's raw values; elsewhere the chains are fed by two workers, each at its own tile.
 
 use crate::digest::Sha256Sum;
 use crate::format::index::Extent;
@@ -14,10 +14,9 @@ use tensilo_core::io::DiskFile;
 /// Bytes that are read back at one time.
 const READ: usize = 64 << 10;
 
-/// All chains of a run.
+/// All chains of a run but that of the raw values, which may be at another tile.
 #[derive(Default)]
 pub(crate) struct Hashes {
-    pub raw: Sha256Stream,
     pub working: Sha256Stream,
     parts: VecDeque<Part>,
     finished: Vec<Sha256Sum>,
@@ -41,43 +40,61 @@ impl Hashes {
     ///
     /// # Errors
     /// Errors of reading the file.
-    pub fn tile(&mut self, raw: &[u8], working: &[u8], file: &dyn DiskFile) -> Result<()> {
+    pub fn tile(
+        &mut self,
+        raw_chain: &mut Sha256Stream,
+        raw: &[u8],
+        working: &[u8],
+        file: &dyn DiskFile,
+    ) -> Result<()> {
         let (now, mut later) = raw.split_at(working.len().min(raw.len()));
-        update_pair(&mut self.raw, now, &mut self.working, working);
+        update_pair(raw_chain, now, &mut self.working, working);
         while !later.is_empty() && !self.parts.is_empty() {
-            let n = self.part(file, later)?;
-            later = &later[n..];
+            let n = self.part(file, raw_chain, later)?;
+            later = &later[n.min(later.len())..];
         }
-        self.raw.update(later);
+        raw_chain.update(later);
         Ok(())
     }
 
-    /// Hashes bytes of the first part, and as many of `beside` into the raw chain; returns how many of those.
-    fn part(&mut self, file: &dyn DiskFile, beside: &[u8]) -> Result<usize> {
+    /// Hashes a tile's working values, then at most as many bytes of parts of the file.
+    ///
+    /// # Errors
+    /// Errors of reading the file.
+    pub fn working_tile(&mut self, working: &[u8], file: &dyn DiskFile) -> Result<()> {
+        self.working.update(working);
+        let mut done = 0;
+        while done < working.len() && !self.parts.is_empty() {
+            done += self.part(file, &mut Sha256Stream::new(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// Hashes bytes of the first part, and as many of `beside` into another chain; returns how many of the part's.
+    fn part(&mut self, file: &dyn DiskFile, chain: &mut Sha256Stream, beside: &[u8]) -> Result<usize> {
         let Some(part) = self.parts.front_mut() else { return Ok(0) };
         self.buffer.resize(READ, 0);
         let n = (part.end - part.at).min(READ as u64) as usize;
         let n = if beside.is_empty() { n } else { n.min(beside.len()) };
         file.read_at(part.at, &mut self.buffer[..n])?;
-        let beside = &beside[..n.min(beside.len())];
-        update_pair(&mut self.raw, beside, &mut part.stream, &self.buffer[..n]);
+        update_pair(chain, &beside[..n.min(beside.len())], &mut part.stream, &self.buffer[..n]);
         part.at += n as u64;
         if part.at == part.end
             && let Some(part) = self.parts.pop_front()
         {
             self.finished.push(part.stream.finish());
         }
-        Ok(beside.len())
+        Ok(n)
     }
 
-    /// Raw and working hash, and the hash of every part in the order they were added.
+    /// The working hash, and the hash of every part in the order they were added.
     ///
     /// # Errors
     /// Errors of reading the file.
-    pub fn finish(mut self, file: &dyn DiskFile) -> Result<([Sha256Sum; 2], Vec<Sha256Sum>)> {
+    pub fn finish(mut self, file: &dyn DiskFile) -> Result<(Sha256Sum, Vec<Sha256Sum>)> {
         while !self.parts.is_empty() {
-            self.part(file, &[])?;
+            self.part(file, &mut Sha256Stream::new(), &[])?;
         }
-        Ok(([self.raw.finish(), self.working.finish()], self.finished))
+        Ok((self.working.finish(), self.finished))
     }
 }

@@ -212,6 +212,7 @@ fn pack_all(
         workers: plan.workers,
         ring: room.ring,
         account,
+        raw: Mutex::default(),
         hashes: Mutex::new(Hashes::default()),
         file,
         written: Mutex::default(),
@@ -231,13 +232,14 @@ fn pack_all(
     }
     let mut hashes = pass.hashes.into_inner().unwrap_or_else(PoisonError::into_inner);
     hashes.add(pass.written.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let (sums, of_parts) = hashes.finish(file)?;
+    let (working, of_parts) = hashes.finish(file)?;
+    let raw = pass.raw.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
     shards.enter_sums(&of_parts);
     let stated = match plan.profile {
         Profile::ExactUint8BitPacked => constants,
         Profile::ExactUint16Lz4 => Vec::new(),
     };
-    Ok(Found::new(inspection, plan, shards, sums, stated))
+    Ok(Found::new(inspection, plan, shards, [raw, working], stated))
 }
 
 /// Values of the excluded pixels in the first scan.

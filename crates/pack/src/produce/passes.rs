@@ -12,8 +12,9 @@ use super::shards::{Pieces, Shards};
 use crate::format::index::Extent;
 use crate::geometry::Cut;
 use crate::le;
-use crate::ordered::{self, Help, Ordered, Schedule};
+use crate::ordered::{self, Chain, Help, Ordered, Schedule};
 use crate::profile::Profile;
+use crate::sha_pair::{Sha256Stream, pairs_pay};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use tensilo_core::io::DiskFile;
 use tensilo_core::limits::Charge;
@@ -28,6 +29,8 @@ pub(crate) struct Pass<'a> {
     pub ring: usize,
     /// Keeps count of what is held.
     pub account: &'a Budget,
+    /// The chain of raw values, and all others.
+    pub raw: Mutex<Sha256Stream>,
     pub hashes: Mutex<Hashes>,
     /// The file that shards are written to, and what of it is complete and not in `hashes` yet.
     pub file: &'a dyn DiskFile,
@@ -39,10 +42,18 @@ impl Pass<'_> {
         self.cut.tiles() as usize
     }
 
-    fn hash(&self, buffers: &TileBuffers) -> Result<()> {
+    fn hash(&self, chain: Chain, buffers: &TileBuffers) -> Result<()> {
+        let (raw, working) = (le::bytes_of_u16(&buffers.raw), &buffers.working);
+        if chain == Chain::First {
+            lock(&self.raw).update(&raw);
+            return Ok(());
+        }
         let mut hashes = lock(&self.hashes);
         hashes.add(std::mem::take(&mut *lock(&self.written)));
-        hashes.tile(&le::bytes_of_u16(&buffers.raw), &buffers.working, self.file)
+        match chain {
+            Chain::Whole => hashes.tile(&mut lock(&self.raw), &raw, working, self.file),
+            Chain::First | Chain::Second => hashes.working_tile(working, self.file),
+        }
     }
 
     /// Appends a shard, and notes what of it is to be hashed.
@@ -67,6 +78,7 @@ impl Pass<'_> {
             items_per_group: self.tiles(),
             groups_at_once: 2,
             workers: self.workers,
+            split: self.workers > 1 && !pairs_pay(),
             stage,
             unit,
             done: unit * first_item as u64,
@@ -130,8 +142,8 @@ impl Ordered for OnePass<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn consume(&self, _: usize, buffers: &mut TileBuffers) -> Result<()> {
-        self.pass.hash(buffers)
+    fn consume(&self, _: usize, chain: Chain, buffers: &TileBuffers) -> Result<()> {
+        self.pass.hash(chain, buffers)
     }
 
     fn end(&self, group: usize, help: &mut dyn Help) -> Result<()> {
@@ -180,10 +192,15 @@ pub(crate) fn two_passes(pass: &Pass<'_>, shards: &mut Shards<'_, '_>, monitor: 
             return pass.append(shards, words, 16, &mut |_, _| Ok(()));
         }
         let _payload = pass.account.bytes(4 * words, "a shard's payload")?;
+        // Nothing is hashed the second time, so that there is one chain.
         let place =
             Place { pass, first, widths: &widths, state: Mutex::new(Placing::new(pass, &widths, words)) };
-        ring =
-            ordered::run_keeping(&place, ring, pass.schedule(1, 2 * first + count, 2, "packing"), monitor)?;
+        ring = ordered::run_keeping(
+            &place,
+            ring,
+            Schedule { split: false, ..pass.schedule(1, 2 * first + count, 2, "packing") },
+            monitor,
+        )?;
         let payload = place.state.into_inner().unwrap_or_else(PoisonError::into_inner).payload;
         append_placed(pass, shards, &widths, &payload, words, monitor)?;
     }
@@ -238,8 +255,8 @@ impl Ordered for Measure<'_> {
         kernel.decode_and_narrow(reader, self.first + item, buffers, &mut widths)
     }
 
-    fn consume(&self, _: usize, buffers: &mut TileBuffers) -> Result<()> {
-        self.pass.hash(buffers)
+    fn consume(&self, _: usize, chain: Chain, buffers: &TileBuffers) -> Result<()> {
+        self.pass.hash(chain, buffers)
     }
 }
 
@@ -295,7 +312,7 @@ impl Ordered for Place<'_> {
         Ok(())
     }
 
-    fn consume(&self, item: usize, buffers: &mut TileBuffers) -> Result<()> {
+    fn consume(&self, item: usize, _: Chain, buffers: &TileBuffers) -> Result<()> {
         let kernel = self.pass.kernel;
         let mut state = lock(&self.state);
         let Placing { payload, cursors } = &mut *state;
