@@ -2,8 +2,9 @@
 //! without a disk.
 //!
 //! Headers first get addresses, in the order in which a walk from the root meets the objects (names sorted), for
-//! their sizes do not depend on addresses. Then, in the same order, each object's other structures are built,
-//! and its header is encoded.
+//! their sizes do not depend on addresses. Then the messages that objects share are collected and stored, and, in the
+//! first order, each object's other structures are built and its header is encoded. A header that names nothing
+//! unknown is encoded at once.
 
 use super::addresses::{Addresses, Of};
 use super::dense;

@@ -196,6 +196,42 @@ fn pages_hold_what_libhdf5_expects_of_them() {
 }
 
 #[test]
+fn datasets_of_unknown_length_have_pages_of_their_own() {
+    let folder = temp_dir();
+    for elements in [0_u64, 3, 128, 1000] {
+        let path = folder.path().join(format!("{elements}.h5"));
+        let options = WriteOptions::default().bound(Bound::V110).file_space(FileSpaceOptions::paged(512));
+        let values: Vec<u32> = (0..elements as u32).collect();
+        write_with(options, &path, |w| {
+            w.dataset("before").write(&[1_u8, 2]).expect("dataset");
+            let mut grows =
+                w.dataset("grows").element::<u32>().shape(&[0]).growing_writer().expect("dataset");
+            for v in values.chunks(7) {
+                grows.write(bytemuck::cast_slice(v)).expect("written");
+            }
+            grows.finish().expect("dataset");
+            w.dataset("behind").write(&[3_u8]).expect("dataset");
+        });
+        let code = r#"
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], page_buf_size=1 << 16) as f:
+    assert f["before"][()].tolist() == [1, 2] and f["behind"][()].tolist() == [3]
+    assert (f["grows"][()] == np.arange(int(sys.argv[2]))).all() and f["grows"].shape == (int(sys.argv[2]),)
+    at = f["grows"].id.get_offset()
+    assert at is None or at % 512 == 0 and f["behind"].id.get_offset() < at, at
+print("same")
+"#;
+        let arguments = [path.display().to_string(), elements.to_string()];
+        match python() {
+            Some(_) => assert_eq!(python_stdout(code, arguments, b""), b"same\n", "{elements}"),
+            None => skip("Python with h5py", 1),
+        }
+        let found = crate::checking::findings(&path).1;
+        assert!(found.is_empty(), "{found:#?}");
+    }
+}
+
+#[test]
 fn strategies_and_thresholds_are_stated_and_kept_by_repacking() {
     let folder = temp_dir();
     for (strategy, number, persist) in [
