@@ -100,37 +100,50 @@ pub fn drawn(pool: &Pool, scans: u64) -> Vec<u32> {
 
 /// Writes the members and their master into a folder; returns the master.
 pub fn write(folder: &Path, scan: [u64; 2], pool: &Pool) -> Result<PathBuf, String> {
-    write_family(folder, scan, pool).map_err(|e| e.to_string())
+    let order = drawn(pool, scan[0] * scan[1]);
+    let mut mask = vec![0_u32; PIXELS];
+    DEAD.iter().for_each(|p| mask[*p] = 1);
+    let frames = order.iter().map(|k| pool.stored[*k as usize].as_slice());
+    write_family(folder, scan, &mask, frames).map_err(|e| e.to_string())
 }
 
-fn write_family(folder: &Path, scan: [u64; 2], pool: &Pool) -> tensilo_core::Result<PathBuf> {
+/// Writes a stack of frames as such a family, without masked pixels.
+pub fn write_stack(folder: &Path, scan: [u64; 2], counts: &[u16]) -> tensilo_core::Result<PathBuf> {
+    write_family(folder, scan, &vec![0; PIXELS], counts.chunks_exact(PIXELS).map(stored))
+}
+
+fn write_family(
+    folder: &Path,
+    scan: [u64; 2],
+    mask: &[u32],
+    frames: impl Iterator<Item = impl AsRef<[u8]>>,
+) -> tensilo_core::Result<PathBuf> {
     let (scans, side) = (scan[0] * scan[1], SIDE as u64);
-    let order = drawn(pool, scans);
     let begin =
         |name: &str| FileWriter::create(SystemDisk::shared(), folder.join(name), WriteOptions::default());
     let mut master = begin("bench_master.h5")?;
-    for (k, frames) in order.chunks(MEMBER as usize).enumerate() {
+    let mut frames = frames;
+    for (k, first) in (0..scans).step_by(MEMBER as usize).enumerate() {
+        let n = MEMBER.min(scans - first);
         let name = format!("bench_data_{:06}.h5", k + 1);
         let mut member = begin(&name)?;
         let mut stack = member
             .dataset("/entry/data/data")
             .element::<u16>()
-            .shape(&[frames.len() as u64, side, side])
+            .shape(&[n, side, side])
             .chunk(&[1, side, side])
             .filters(Filters::bitshuffle_lz4())
             .chunk_writer()?;
-        for (i, frame) in (0..).zip(frames) {
-            stack.write_encoded(&[i, 0, 0], &pool.stored[*frame as usize], 0)?;
+        for (i, frame) in (0..n).zip(&mut frames) {
+            stack.write_encoded(&[i, 0, 0], frame.as_ref(), 0)?;
         }
         stack.finish()?;
         member.finish()?;
         master.external_link(format!("/entry/data/data_{:06}", k + 1), &name, "/entry/data/data")?;
     }
     master.attribute("/entry/data", "scan_shape", Value::array(&scan, &[2])?)?;
-    let mut mask = vec![0_u32; PIXELS];
-    DEAD.iter().for_each(|p| mask[*p] = 1);
     let specific = "/entry/instrument/detector/detectorSpecific";
-    master.dataset(format!("{specific}/pixel_mask")).shape(&[side, side]).write(&mask)?;
+    master.dataset(format!("{specific}/pixel_mask")).shape(&[side, side]).write(mask)?;
     master.dataset(format!("{specific}/ntrigger")).write_value(Value::scalar(scans))?;
     master.dataset(format!("{specific}/nimages")).write_value(Value::scalar(1_u64))?;
     master.finish()?;

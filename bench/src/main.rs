@@ -14,6 +14,7 @@ mod measure;
 mod pack;
 mod pack_v2;
 mod pack_v2_data;
+mod pack_v2_file;
 mod plot;
 mod records;
 mod report;
@@ -84,7 +85,7 @@ fn run(args: &[String]) -> Result<(), String> {
         COMPARISONS.iter().for_each(|(name, what, _)| println!("{name:12} {what}"));
         println!("{:12} a detector family packed, part by part, and by h5py and NumPy; --full", "pack");
         println!(
-            "{:12} blocks of pack format 2, bitshuffle with zstd and LZ4, blosc2; KIND…, --scans N",
+            "{:12} pack format 2, format 1, bitshuffle with zstd and LZ4, blosc2; KIND…, --scans N, --full",
             "pack-v2"
         );
         println!("{:12} only makes such a family: FOLDER, --full", "pack-family");

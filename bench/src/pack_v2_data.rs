@@ -101,7 +101,7 @@ fn disk_and_halo(p: usize) -> f64 {
 pub fn bright_field() -> Vec<u8> {
     let inside = |p: usize| {
         let (y, x) = ((p / SIDE) as f64 - 95.5, (p % SIDE) as f64 - 95.5);
-        y.hypot(x) < 34.23
+        y.hypot(x) < crate::pack_v2_file::RADIUS
     };
     (0..PIXELS).map(|p| u8::from(inside(p))).collect()
 }

@@ -13,9 +13,6 @@ pub trait Count: sealed::Sealed + Copy + Default + Eq + Ord + Debug + Send + Syn
     /// The low bits of a count that was checked against [`MOST`](Self::MOST).
     fn narrow(value: u32) -> Self;
 
-    /// Eight counts from the bytes of a word, the lowest first.
-    fn spread(bytes: u64) -> [Self; 8];
-
     /// The largest count of this kind.
     const MOST: u32;
 }
@@ -41,11 +38,6 @@ macro_rules! count {
             #[inline(always)]
             fn narrow(value: u32) -> Self {
                 value as $t
-            }
-
-            #[inline(always)]
-            fn spread(bytes: u64) -> [Self; 8] {
-                bytes.to_le_bytes().map(<$t>::from)
             }
         }
     )* };

@@ -6,7 +6,8 @@ use super::model::{FIXED, SCALE, Slots, fill_slots, fixed, fixed_tuple, read_fre
 use super::placement::{GROUP, Kind, Placement};
 use super::rans::{Decoder, FEW, MANY};
 use super::tuples::{ESCAPE, Tuple};
-use super::{BASED, BlockShape, CONSTANT, COUNTED, MANY_STATES, each_escape};
+use super::wide;
+use super::{BASED, BlockShape, CONSTANT, COUNTED, MANY_STATES, each_from};
 use tensilo_core::wire::FieldReader;
 use tensilo_core::{Error, Result};
 
@@ -23,8 +24,11 @@ pub struct DecodeScratch {
     escapes: Vec<Escape>,
     escaped: Vec<u32>,
     words: Vec<u8>,
-    /// Counts on their way to rows that are no whole groups.
+    /// Counts on their way to rows that are no whole groups, or to rows of several blocks.
     pub(super) rows: Vec<u32>,
+    pub(super) beside: Vec<u32>,
+    /// For the others of blocks that are decoded at once.
+    pub(super) others: Vec<DecodeScratch>,
 }
 
 /// Where the symbols of a class come from.
@@ -62,18 +66,25 @@ pub(super) struct Symbols<'a> {
 /// Most classes of a block.
 const MOST_CLASSES: usize = 128;
 
-/// Decodes the symbols of a modelled block, whose first byte is gone. Counts have at most `bits` bits.
+/// The parts of a modelled block behind its header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts<'a> {
+    escapes: &'a [u8],
+    raw: &'a [u8],
+    coded: &'a [u8],
+    states: usize,
+}
+
+/// Reads all of a modelled block but its symbols; its first byte is gone. Counts have at most `bits` bits.
 ///
 /// # Errors
 /// `Corrupt` for bytes that no such block has.
-pub(super) fn symbols<'a>(
+pub(super) fn header<'a>(
     body: &'a [u8],
     shape: BlockShape,
     bits: u32,
-    scratch: &'a mut DecodeScratch,
-    level: Level,
-) -> Result<(Symbols<'a>, &'a mut Vec<u32>)> {
-    let s = scratch;
+    s: &mut DecodeScratch,
+) -> Result<Parts<'a>> {
     let mut r = FieldReader::new(body, 1, "block");
     let flags = r.u8()?;
     if flags & !(MANY_STATES | 15) != 0 {
@@ -109,19 +120,146 @@ pub(super) fn symbols<'a>(
         return Err(Error::corrupt("a block ends within its raw bits"));
     };
     let states = if flags & MANY_STATES != 0 { MANY } else { FEW };
-    run(coded, states, s, level)?;
-    list_escapes(escapes, s)?;
-    let symbols = Symbols {
+    Ok(Parts { escapes, raw, coded, states })
+}
+
+/// Lists escapes, once the symbols are decoded.
+pub(super) fn finish<'a>(
+    parts: Parts<'a>,
+    shape: BlockShape,
+    s: &'a mut DecodeScratch,
+) -> Result<Symbols<'a>> {
+    list_escapes(parts.escapes, s)?;
+    Ok(Symbols {
         shape,
         kinds: &s.kinds,
         bases: &s.bases,
         placement: &s.placement,
         symbols: &s.symbols,
-        raw,
+        raw: parts.raw,
         escapes: &s.escapes,
         escaped: &s.escaped,
-    };
-    Ok((symbols, &mut s.rows))
+    })
+}
+
+/// Decodes the symbols of a modelled block, whose first byte is gone.
+///
+/// # Errors
+/// As [`header`].
+pub(super) fn symbols<'a>(
+    body: &'a [u8],
+    shape: BlockShape,
+    bits: u32,
+    scratch: &'a mut DecodeScratch,
+    level: Level,
+) -> Result<Symbols<'a>> {
+    let parts = header(body, shape, bits, scratch)?;
+    let mut course = Course::new(parts, scratch, level)?;
+    course.end()?;
+    finish(parts, shape, scratch)
+}
+
+/// Decodes the symbols of several blocks at once, which takes little longer than one where there are vectors.
+///
+/// # Errors
+/// As [`header`], for any of the blocks.
+pub(super) fn run_together(parts: &[Parts<'_>], scratch: &mut [DecodeScratch], level: Level) -> Result<()> {
+    let courses = parts.iter().zip(scratch.iter_mut()).map(|(parts, s)| Course::new(*parts, s, level));
+    let mut courses = courses.collect::<Result<Vec<_>>>()?;
+    loop {
+        let mut strands = Vec::with_capacity(courses.len());
+        let mut rounds = usize::MAX;
+        let mut running = Vec::with_capacity(courses.len());
+        for (i, course) in courses.iter_mut().enumerate() {
+            if let Some((n, slots)) = course.left()? {
+                rounds = rounds.min(n);
+                running.push(i);
+                let out = &mut course.symbols[course.at..];
+                strands.extend(course.decoder.as_mut().and_then(|d| d.strand(slots, out)));
+            }
+        }
+        if strands.len() < 2 || strands.len() < running.len() {
+            break;
+        }
+        for strand in &mut strands {
+            let out = std::mem::take(&mut strand.out);
+            strand.out = &mut out[..rounds];
+        }
+        let done = wide::rounds_of_several(level, &mut strands);
+        if done == 0 {
+            break;
+        }
+        running.iter().for_each(|i| courses[*i].at += done);
+    }
+    courses.iter_mut().try_for_each(Course::end)
+}
+
+/// A block's classes on the way through its symbols.
+#[derive(Debug)]
+struct Course<'a> {
+    decoder: Option<Decoder<'a>>,
+    sources: &'a [Source],
+    tables: &'a [Box<Slots>],
+    starts: &'a [usize],
+    symbols: &'a mut [u8],
+    class: usize,
+    at: usize,
+}
+
+impl<'a> Course<'a> {
+    fn new(parts: Parts<'_>, s: &'a mut DecodeScratch, level: Level) -> Result<Self> {
+        s.symbols.resize(s.placement.symbols(), 0);
+        let constant = s.sources.iter().all(|source| matches!(source, Source::Constant(_)));
+        if constant && !parts.coded.is_empty() {
+            return Err(Error::corrupt("a block of constants goes on behind them"));
+        }
+        let decoder = match constant {
+            true => None,
+            false => Some(Decoder::new(parts.coded, parts.states, &mut s.words, level)?),
+        };
+        let (sources, tables, starts) = (&s.sources, &s.tables, &s.placement.starts);
+        Ok(Self { decoder, sources, tables, starts, symbols: &mut s.symbols, class: 0, at: 0 })
+    }
+
+    /// Symbols of whole rounds that are left in a class, and its slots; ends classes that have none, and fills constant
+    /// ones. Nothing is left behind the last class.
+    fn left(&mut self) -> Result<Option<(usize, &'a Slots)>> {
+        while let Some(source) = self.sources.get(self.class) {
+            let end = self.starts[self.class + 1];
+            let slots = match source {
+                Source::Fixed(index) => &*fixed(*index).slots,
+                Source::Counted(table) => &*self.tables[*table],
+                Source::Constant(symbol) => {
+                    self.symbols[self.at..end].fill(*symbol);
+                    (self.class, self.at) = (self.class + 1, end);
+                    continue;
+                }
+            };
+            let rounds = (end - self.at) / MANY * MANY;
+            if rounds > 0 {
+                return Ok(Some((rounds, slots)));
+            }
+            self.decode(slots, end)?;
+            self.class += 1;
+        }
+        Ok(None)
+    }
+
+    fn decode(&mut self, slots: &Slots, end: usize) -> Result<()> {
+        if let Some(decoder) = &mut self.decoder {
+            decoder.run(slots, &mut self.symbols[self.at..end])?;
+        }
+        self.at = end;
+        Ok(())
+    }
+
+    /// Decodes all that is left, and checks that it ends as it should.
+    fn end(&mut self) -> Result<()> {
+        while let Some((rounds, slots)) = self.left()? {
+            self.decode(slots, self.at + rounds)?;
+        }
+        self.decoder.take().map_or(Ok(()), Decoder::finish)
+    }
 }
 
 /// Reads what the classes are.
@@ -197,32 +335,6 @@ fn units(string: &mut BitReader<'_>, n: usize, s: &mut DecodeScratch) -> Result<
     Ok(())
 }
 
-/// Decodes the symbols of all classes.
-fn run(coded: &[u8], states: usize, s: &mut DecodeScratch, level: Level) -> Result<()> {
-    s.symbols.resize(s.placement.symbols(), 0);
-    if s.sources.iter().all(|source| matches!(source, Source::Constant(_))) {
-        if !coded.is_empty() {
-            return Err(Error::corrupt("a block of constants goes on behind them"));
-        }
-        for (class, source) in s.sources.iter().enumerate() {
-            if let Source::Constant(symbol) = source {
-                s.symbols[s.placement.starts[class]..s.placement.starts[class + 1]].fill(*symbol);
-            }
-        }
-        return Ok(());
-    }
-    let mut decoder = Decoder::new(coded, states, &mut s.words, level)?;
-    for (class, source) in s.sources.iter().enumerate() {
-        let out = &mut s.symbols[s.placement.starts[class]..s.placement.starts[class + 1]];
-        match source {
-            Source::Fixed(index) => decoder.run(&fixed(*index).slots, out)?,
-            Source::Counted(table) => decoder.run(&s.tables[*table], out)?,
-            Source::Constant(symbol) => out.fill(*symbol),
-        }
-    }
-    decoder.finish()
-}
-
 /// Finds the escapes among the symbols and reads their counts.
 fn list_escapes(bytes: &[u8], s: &mut DecodeScratch) -> Result<()> {
     s.escapes.clear();
@@ -234,7 +346,7 @@ fn list_escapes(bytes: &[u8], s: &mut DecodeScratch) -> Result<()> {
             return Err(Error::corrupt("a class of a block has nothing but escapes"));
         }
         let listed = s.escapes.len();
-        each_escape(&s.symbols[start..end], |at| {
+        each_from(ESCAPE, &s.symbols[start..end], |at| {
             s.escapes.push(Escape { class, symbol: start + at, counts: 0 });
         });
         for escape in &mut s.escapes[listed..] {

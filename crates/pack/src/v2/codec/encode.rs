@@ -30,6 +30,7 @@ struct Work {
     models: Vec<Model>,
     placement: Placement,
     symbols: Vec<u8>,
+    missing: Vec<u32>,
     raw: Vec<u8>,
     escapes: NibbleWriter,
     encoder: Encoder,
@@ -65,23 +66,48 @@ pub(super) fn encode<T: Count>(
     }
 }
 
+/// Scans that are fetched into the cache before they are copied.
+const AHEAD: usize = 6;
+
+/// Fetches a row into the cache, if there is one.
+#[inline(always)]
+fn prefetch<T: Count>(counts: &[T], at: usize, columns: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..columns * T::BYTES).step_by(64) {
+        if let Some(first) = counts.get(at + line / T::BYTES) {
+            // SAFETY: fetching changes nothing, whatever the address; this one is inside the slice.
+            unsafe { std::arch::x86_64::_mm_prefetch::<3>(std::ptr::from_ref(first).cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (counts, at, columns);
+}
+
 /// Copies the counts to whole groups, scan by scan; false where one does not fit.
 fn load<T: Count, W: Count>(values: &[T], layout: Layout, shape: BlockShape, to: &mut Vec<W>) -> bool {
     let stride = shape.pixels.next_multiple_of(GROUP);
     to.resize(stride * shape.scans, W::default());
-    let mut fits = true;
+    let columns = layout.columns.min(shape.pixels);
     for (scan, to) in to.chunks_exact_mut(stride).enumerate() {
-        for first in (0..shape.pixels).step_by(layout.columns) {
-            let n = layout.columns.min(shape.pixels - first);
-            let row = &values[layout.at(scan, first)..][..n];
-            for (to, v) in to[first..first + n].iter_mut().zip(row) {
-                fits &= v.widen() <= W::MOST;
+        let (to, padding) = to.split_at_mut(shape.pixels);
+        padding.fill(W::default());
+        let from = &values[scan * layout.scan_stride..];
+        for (row, to) in to.chunks_mut(columns).enumerate() {
+            // Rows of a few scans later: too far apart for the processor to see where they are.
+            prefetch(from, AHEAD * layout.scan_stride + row * layout.row_stride, columns);
+            let from = &from[row * layout.row_stride..][..to.len()];
+            if T::BYTES == W::BYTES {
+                to.copy_from_slice(bytemuck::cast_slice(from));
+                continue;
+            }
+            let mut most = 0;
+            for (to, v) in to.iter_mut().zip(from) {
+                most = most.max(v.widen());
                 *to = W::narrow(v.widen());
             }
-        }
-        to[shape.pixels..].fill(W::default());
-        if !fits {
-            return false;
+            if most > W::MOST {
+                return false;
+            }
         }
     }
     true
@@ -91,8 +117,8 @@ fn dispatch<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, level:
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected.
-        Level::Avx2 | Level::Avx512 => unsafe { with_avx2(rows, shape, work, out) },
-        _ => with::<W, Plain>(rows, shape, work, out),
+        Level::Avx2 | Level::Avx512 => unsafe { with_avx2(rows, shape, work, level, out) },
+        _ => with::<W, Plain>(rows, shape, work, level, out),
     }
 }
 
@@ -100,12 +126,18 @@ fn dispatch<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, level:
 /// AVX2, BMI1 and BMI2 were detected.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn with_avx2<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, out: &mut Vec<u8>) {
-    with::<W, super::level::Bmi2>(rows, shape, work, out);
+fn with_avx2<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, level: Level, out: &mut Vec<u8>) {
+    with::<W, super::level::Bmi2>(rows, shape, work, level, out);
 }
 
 #[inline(always)]
-fn with<W: Count, B: Bits>(rows: &mut [W], shape: BlockShape, work: &mut Work, out: &mut Vec<u8>) {
+fn with<W: Count, B: Bits>(
+    rows: &mut [W],
+    shape: BlockShape,
+    work: &mut Work,
+    level: Level,
+    out: &mut Vec<u8>,
+) {
     let groups = shape.pixels.div_ceil(GROUP);
     let segment_bits = 8.min(shape.scans.next_power_of_two().ilog2());
     let segment = 1 << segment_bits;
@@ -115,7 +147,7 @@ fn with<W: Count, B: Bits>(rows: &mut [W], shape: BlockShape, work: &mut Work, o
     symbols::<W, B>(rows, groups * GROUP, work);
     let bytes = models(work);
     escapes(rows, groups * GROUP, work);
-    write(work, segment_bits, bytes, out);
+    write(work, segment_bits, bytes, level, out);
 }
 
 /// Classes and bases of all units.
@@ -168,19 +200,19 @@ fn pad<W: Count>(rows: &mut [W], shape: BlockShape, groups: usize, segment: usiz
 fn symbols<W: Count, B: Bits>(rows: &[W], stride: usize, work: &mut Work) {
     let Work { placement, symbols, raw, bases, .. } = work;
     symbols.resize(placement.symbols(), 0);
-    raw.resize(placement.raw_bytes + 8, 0);
+    raw.resize(placement.raw_bytes, 0);
     for (s, segment) in placement.segments.iter().enumerate() {
         let bases = &bases[s * placement.groups..][..placement.groups];
-        for scan in segment.first..segment.end {
-            let row = &rows[scan * stride..][..stride];
-            let within = scan - segment.first;
-            for run in placement.runs(segment) {
-                let counts = &row[run.group * GROUP..][..run.groups * GROUP];
-                let per = run.kind.tuple.symbols();
-                let to = &mut symbols[run.symbols + within * run.symbols_step..][..run.groups * per];
+        let rows = &rows[segment.first * stride..segment.end * stride];
+        for run in placement.runs(segment) {
+            let (n, per) = (run.groups, run.kind.tuple.symbols());
+            let bases = &bases[run.group..][..n];
+            for (within, row) in rows.chunks_exact(stride).enumerate() {
+                let counts = &row[run.group * GROUP..][..n * GROUP];
+                let to = &mut symbols[run.symbols + within * run.symbols_step..][..n * per];
                 if run.kind.based {
-                    let raw = &mut raw[run.raw + within * run.raw_step..];
-                    dense::<W, B>(counts, &bases[run.group..][..run.groups], run, to, raw);
+                    let raw = &mut raw[run.raw + within * run.raw_step..][..n * run.kind.shift as usize];
+                    dense::<W, B>(counts, bases, run, to, raw);
                 } else {
                     sparse::<W, B>(counts, run.kind.tuple, to);
                 }
@@ -193,7 +225,7 @@ fn symbols<W: Count, B: Bits>(rows: &[W], stride: usize, work: &mut Work) {
 #[inline(always)]
 fn sparse<W: Count, B: Bits>(counts: &[W], tuple: Tuple, to: &mut [u8]) {
     let alphabet = tuple.alphabet();
-    let groups = counts.chunks_exact(GROUP).map(|c| bytes(c.try_into().expect("a group")));
+    let groups = counts.chunks_exact(GROUP).map(|c| bytes::<W, B>(c.try_into().expect("a group")));
     match tuple {
         Tuple::Eight => {
             for (to, bytes) in to.iter_mut().zip(groups) {
@@ -220,45 +252,62 @@ fn sparse<W: Count, B: Bits>(counts: &[W], tuple: Tuple, to: &mut [u8]) {
 #[inline(always)]
 fn dense<W: Count, B: Bits>(counts: &[W], bases: &[u32], run: &Run, to: &mut [u8], raw: &mut [u8]) {
     let shift = run.kind.shift;
-    let mask = (1_u32 << shift) - 1;
     let mut at = 0;
     for ((counts, base), to) in counts.chunks_exact(GROUP).zip(bases).zip(to.chunks_exact_mut(4)) {
         let counts: &[W; GROUP] = counts.try_into().expect("a group");
-        let mut high = [0_u8; GROUP];
-        for i in 0..GROUP {
-            // A count below the base becomes very large: it is escaped, as those too far above are.
-            high[i] = (counts[i].widen().wrapping_sub(*base) >> shift).min(255) as u8;
-        }
-        let bytes = u64::from_le_bytes(high);
-        let symbols = B::squeeze(bytes & 0x0f0f_0f0f_0f0f_0f0f, 4) as u32;
-        to.copy_from_slice(&(symbols | too_large(bytes, Tuple::Two)).to_le_bytes());
-        let mut left = shift;
-        while left > 0 {
-            let bits = left.min(8);
-            let mut low = [0_u8; GROUP];
-            for i in 0..GROUP {
-                low[i] = ((counts[i].widen() & mask) >> (shift - left)) as u8;
+        let (high, low) = if W::BYTES == 2 && shift <= 8 {
+            B::split(bytemuck::cast_ref(counts), *base as u16, shift)
+        } else {
+            split(counts, *base, shift)
+        };
+        let symbols = B::squeeze(high & 0x0f0f_0f0f_0f0f_0f0f, 4) as u32;
+        to.copy_from_slice(&(symbols | too_large(high, Tuple::Two)).to_le_bytes());
+        if shift > 8 {
+            low_bits::<W, B>(counts, shift, &mut raw[at..at + shift as usize]);
+        } else if shift > 0 {
+            let bits = B::squeeze(low, shift).to_le_bytes();
+            // What is written too far is written again by the next group.
+            match raw[at..].first_chunk_mut() {
+                Some(eight) => *eight = bits,
+                None => raw[at..at + shift as usize].copy_from_slice(&bits[..shift as usize]),
             }
-            let low = if bits < 8 {
-                u64::from_le_bytes(low.map(|b| b & ((1 << bits) - 1)))
-            } else {
-                u64::from_le_bytes(low)
-            };
-            raw[at..at + 8].copy_from_slice(&B::squeeze(low, bits).to_le_bytes());
-            at += bits as usize;
-            left -= bits;
         }
+        at += shift as usize;
+    }
+}
+
+/// High parts of eight counts as bytes, and their low bits where those are at most eight each.
+#[inline(always)]
+fn split<W: Count>(counts: &[W; GROUP], base: u32, shift: u32) -> (u64, u64) {
+    let (mut high, mut low) = ([0_u8; GROUP], [0_u8; GROUP]);
+    for i in 0..GROUP {
+        let v = counts[i].widen();
+        high[i] = if v < base { 255 } else { ((v - base) >> shift).min(255) as u8 };
+        low[i] = (v & ((1 << shift) - 1)) as u8;
+    }
+    (u64::from_le_bytes(high), u64::from_le_bytes(low))
+}
+
+/// Raw bits of eight counts: whole bytes of each, then the rest.
+#[inline(always)]
+fn low_bits<W: Count, B: Bits>(counts: &[W; GROUP], shift: u32, raw: &mut [u8]) {
+    for (i, raw) in raw.chunks_mut(GROUP).enumerate() {
+        let left = (shift - 8 * i as u32).min(8);
+        let mut low = [0_u8; GROUP];
+        for (low, v) in low.iter_mut().zip(counts) {
+            *low = ((v.widen() >> (8 * i)) & ((1 << left) - 1)) as u8;
+        }
+        raw.copy_from_slice(&B::squeeze(u64::from_le_bytes(low), left).to_le_bytes()[..left as usize]);
     }
 }
 
 /// Eight counts as bytes, those above 255 as 255.
 #[inline(always)]
-fn bytes<W: Count>(counts: &[W; GROUP]) -> u64 {
-    let mut out = [0; GROUP];
-    for i in 0..GROUP {
-        out[i] = counts[i].widen().min(255) as u8;
+fn bytes<W: Count, B: Bits>(counts: &[W; GROUP]) -> u64 {
+    if W::BYTES == 2 {
+        return B::clip(bytemuck::cast_ref(counts));
     }
-    u64::from_le_bytes(out)
+    u64::from_le_bytes(counts.map(|v| v.widen().min(255) as u8))
 }
 
 /// All ones in the byte of every tuple, of four or two, that has a count above 15.
@@ -279,10 +328,16 @@ fn too_large_slowly(large: u64, tuple: Tuple) -> u32 {
 #[inline(always)]
 fn models(work: &mut Work) -> u64 {
     let mut bits = 0;
-    let Work { models, symbols: all, placement, .. } = work;
+    let Work { models, symbols: all, placement, missing, .. } = work;
     for (class, chosen) in models.iter_mut().enumerate() {
         let symbols = &mut all[placement.starts[class]..placement.starts[class + 1]];
         let Model::Fixed(index) = *chosen else { continue };
+        let model = &fixed(index).frequencies;
+        if let Some(estimate) = fixed_will_do(symbols, model) {
+            escape_missing(symbols, model, missing);
+            bits += estimate;
+            continue;
+        }
         let mut histogram = histogram(symbols);
         let mut distinct = histogram.iter().enumerate().filter(|(_, h)| **h > 0).map(|(s, _)| s as u8);
         match (distinct.next(), distinct.next()) {
@@ -293,22 +348,27 @@ fn models(work: &mut Work) -> u64 {
             (_, None) => histogram[0] += 1,
             _ => {}
         }
-        let model = &fixed(index).frequencies;
-        let counted = model::counted(&histogram);
-        let own = (model::price(&histogram, &counted) >> 16) + model::written_bits(&counted);
-        let missing = |s: usize| histogram[s] > 0 && model[s] == 0;
+        let lacks = |s: usize| histogram[s] > 0 && model[s] == 0;
         let mut escaped = histogram;
-        for s in (0..usize::from(ESCAPE)).filter(|s| missing(*s)) {
+        for s in (0..usize::from(ESCAPE)).filter(|s| lacks(*s)) {
             escaped[usize::from(ESCAPE)] += std::mem::take(&mut escaped[s]);
         }
         let lost = u64::from(escaped[usize::from(ESCAPE)] - histogram[usize::from(ESCAPE)]);
         let theirs = (model::price(&escaped, model) >> 16) + lost * 16;
-        if own < theirs {
+        // A table takes 256 bits at least, and more than that in all but the plainest cases.
+        let own = (theirs > 512).then(|| {
+            let counted = model::counted(&histogram);
+            let bits = (model::price(&histogram, &counted) >> 16) + model::written_bits(&counted);
+            (bits, counted)
+        });
+        if let Some((own, counted)) = own
+            && own < theirs
+        {
             *chosen = Model::Counted(Box::new(counted));
             bits += own;
         } else {
             if lost > 0 {
-                symbols.iter_mut().filter(|s| model[usize::from(**s)] == 0).for_each(|s| *s = ESCAPE);
+                escape_missing(symbols, model, missing);
             }
             bits += theirs;
         }
@@ -316,18 +376,74 @@ fn models(work: &mut Work) -> u64 {
     bits / 8
 }
 
+/// Bytes of a sample, and how far samples are apart.
+const SAMPLE: usize = 128;
+const APART: usize = 512;
+
+/// Bits of the symbols by a fixed model, roughly, where every fourth of many symbols shows that it fits well: then no
+/// table of their own pays.
+#[inline(always)]
+fn fixed_will_do(symbols: &[u8], model: &Frequencies) -> Option<u64> {
+    if symbols.len() < 16 * APART {
+        return None;
+    }
+    let mut parts = [[0_u32; 256]; 4];
+    let mut seen = 0;
+    for sample in symbols.chunks(APART) {
+        let sample = &sample[..SAMPLE.min(sample.len())];
+        count(sample, &mut parts);
+        seen += sample.len() as u64;
+    }
+    let mut histogram = total(&parts);
+    // What the sample would take by itself, at best.
+    let least = model::entropy(&histogram);
+    let escape = usize::from(ESCAPE);
+    let lost: u32 = (0..escape).filter(|s| model[*s] == 0).map(|s| std::mem::take(&mut histogram[s])).sum();
+    histogram[escape] += lost;
+    let theirs = (model::price(&histogram, model) >> 16) + u64::from(lost) * 16;
+    // A table takes some 400 bits where so many symbols occur.
+    let scaled = |bits: u64| bits * symbols.len() as u64 / seen;
+    // One symbol may be all there is, which takes less than any model says.
+    (least > 0 && scaled(theirs) < scaled(least) + 400).then(|| scaled(theirs))
+}
+
+/// Makes escapes of symbols that a model lacks: mostly the last ones, which are rare.
+#[inline(always)]
+fn escape_missing(symbols: &mut [u8], model: &Frequencies, missing: &mut Vec<u32>) {
+    let first = model.iter().position(|f| *f == 0).unwrap_or(255) as u8;
+    missing.clear();
+    super::each_from(first, symbols, |at| missing.push(at as u32));
+    for at in missing.iter() {
+        let symbol = &mut symbols[*at as usize];
+        if model[usize::from(*symbol)] == 0 {
+            *symbol = ESCAPE;
+        }
+    }
+}
+
 /// How often each symbol occurs.
 #[inline(always)]
 fn histogram(symbols: &[u8]) -> [u32; 256] {
-    // Four of them, so that runs of one symbol don't wait for each other.
     let mut parts = [[0_u32; 256]; 4];
-    let mut chunks = symbols.chunks_exact(4);
-    for chunk in &mut chunks {
-        for (part, symbol) in parts.iter_mut().zip(chunk) {
-            part[usize::from(*symbol)] += 1;
+    count(symbols, &mut parts);
+    total(&parts)
+}
+
+/// Counts symbols in four lists, so that runs of one symbol don't wait for each other.
+#[inline(always)]
+fn count(symbols: &[u8], parts: &mut [[u32; 256]; 4]) {
+    let (words, rest) = symbols.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        for i in 0..8 {
+            parts[i % 4][(word >> (8 * i)) as usize & 255] += 1;
         }
     }
-    chunks.remainder().iter().for_each(|s| parts[0][usize::from(*s)] += 1);
+    rest.iter().for_each(|s| parts[0][usize::from(*s)] += 1);
+}
+
+#[inline(always)]
+fn total(parts: &[[u32; 256]; 4]) -> [u32; 256] {
     std::array::from_fn(|s| parts.iter().map(|p| p[s]).sum())
 }
 
@@ -337,7 +453,7 @@ fn escapes<W: Count>(rows: &[W], stride: usize, work: &mut Work) {
     escapes.clear();
     for (class, kind) in kinds.iter().enumerate() {
         let (start, end) = (placement.starts[class], placement.starts[class + 1]);
-        super::each_escape(&symbols[start..end], |at| {
+        super::each_from(ESCAPE, &symbols[start..end], |at| {
             let place = placement.place(kinds, class, start + at);
             let first = place.scan * stride + place.group * GROUP + place.index * kind.tuple.counts();
             let counts = &rows[first..first + kind.tuple.counts()];
@@ -363,7 +479,7 @@ fn escape_four<W: Count>(counts: &[W], escapes: &mut NibbleWriter) {
 }
 
 /// Header, units, tables, escapes, raw bits and symbols.
-fn write(work: &mut Work, segment_bits: u32, symbol_bytes: u64, out: &mut Vec<u8>) {
+fn write(work: &mut Work, segment_bits: u32, symbol_bytes: u64, level: Level, out: &mut Vec<u8>) {
     let states = if symbol_bytes < LARGE { FEW } else { MANY };
     let flag = if states == MANY { MANY_STATES } else { 0 };
     out.extend([MODELLED, segment_bits as u8 | flag, work.kinds.len() as u8]);
@@ -407,12 +523,12 @@ fn write(work: &mut Work, segment_bits: u32, symbol_bytes: u64, out: &mut Vec<u8
     if work.models.iter().all(|m| matches!(m, Model::Constant(_))) {
         return;
     }
-    work.encoder.begin(states);
+    work.encoder.begin(states, work.placement.symbols(), level);
     for (class, model) in work.models.iter().enumerate().rev() {
         let symbols = &work.symbols[work.placement.starts[class]..work.placement.starts[class + 1]];
         match model {
             Model::Fixed(index) => work.encoder.run(symbols, &fixed(*index).steps),
-            Model::Counted(f) => work.encoder.run(symbols, &model::steps(f)),
+            Model::Counted(f) => work.encoder.run(symbols, &model::Steps::new(f)),
             Model::Constant(_) => {}
         }
     }

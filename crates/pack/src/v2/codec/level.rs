@@ -1,10 +1,12 @@
-//! Which instructions kernels may use, and the two bit moves that one of them does in one step.
+//! Which instructions kernels may use, and the moves between bits, bytes and counts that they do in few steps.
 //!
 //! The variable `TENSILO_PACK_LEVEL` (`safe` or `avx2`) caps what is detected, so that a fast machine can measure what
 //! slower ones do. Results never depend on the level.
 
-#![expect(unsafe_code, reason = "pext and pdep, after asking for them")]
+#![expect(unsafe_code, reason = "BMI2 and AVX2 instructions, after asking for them")]
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
 /// The best instruction set that this machine offers and that kernels exist for.
@@ -41,6 +43,7 @@ fn detected() -> Level {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
         {
             return Level::Avx512;
         }
@@ -55,12 +58,70 @@ pub(crate) fn levels() -> Vec<Level> {
     [Level::Safe, Level::Avx2, Level::Avx512].into_iter().filter(|l| *l <= detected()).collect()
 }
 
-/// Moves between eight bytes below 2^w and the same at `w` bits each, the first lowest; `w` from 0 to 8.
+/// Moves between eight counts, the same as bytes, and bytes below 2^w at `w` bits each, the first lowest; `w` from 0
+/// to 8.
 pub(super) trait Bits: Copy {
     /// Eight bytes, all below 2^w, to 8 w bits.
     fn squeeze(x: u64, w: u32) -> u64;
     /// Undoes [`squeeze`](Bits::squeeze); bits of `x` above 8 w are ignored.
     fn spread(x: u64, w: u32) -> u64;
+
+    /// Eight counts as bytes, those above 255 as 255.
+    #[inline(always)]
+    fn clip(counts: &[u16; 8]) -> u64 {
+        u64::from_le_bytes(counts.map(|v| v.min(255) as u8))
+    }
+
+    /// Eight bytes as counts.
+    #[inline(always)]
+    fn widen(bytes: u64) -> [u16; 8] {
+        bytes.to_le_bytes().map(u16::from)
+    }
+
+    /// Eight counts less a base as high parts, those above 255 and below the base as 255, and the low `shift` bits of
+    /// the counts; `shift` is at most 8, the base a multiple of 2^shift.
+    #[inline(always)]
+    fn split(counts: &[u16; 8], base: u16, shift: u32) -> (u64, u64) {
+        let high = counts.map(|v| if v < base { 255 } else { ((v - base) >> shift).min(255) as u8 });
+        let low = counts.map(|v| (v & ((1 << shift) - 1)) as u8);
+        (u64::from_le_bytes(high), u64::from_le_bytes(low))
+    }
+
+    /// Some bytes from a place on.
+    ///
+    /// # Safety
+    /// There are as many.
+    #[inline(always)]
+    unsafe fn read<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+        *bytes[at..].first_chunk().expect("as many bytes")
+    }
+
+    /// Four counts and four more.
+    #[inline(always)]
+    fn beside(low: &[u16; 4], high: &[u16; 4]) -> [u16; 8] {
+        std::array::from_fn(|i| if i < 4 { low[i] } else { high[i - 4] })
+    }
+
+    /// Sixteen pairs of nibbles, the low one first.
+    #[inline(always)]
+    fn nibbles(codes: &[u8; 16]) -> [u16; 32] {
+        std::array::from_fn(|i| u16::from(codes[i / 2] >> (4 * (i % 2)) & 15))
+    }
+
+    /// As [`join`](Bits::join), of sixteen pairs of high parts and four times eight low ones; every count has its base.
+    #[inline(always)]
+    fn join_line(codes: &[u8; 16], low: &[u64; 4], bases: &[u16; 32], shift: u32) -> [u16; 32] {
+        let high = Self::nibbles(codes);
+        let low = |i: usize| (low[i / 8] >> (8 * (i % 8))) as u16 & 255;
+        std::array::from_fn(|i| bases[i].wrapping_add(high[i] << shift).wrapping_add(low(i)))
+    }
+
+    /// Undoes [`split`](Bits::split); what overflows wraps around.
+    #[inline(always)]
+    fn join(high: u64, low: u64, base: u16, shift: u32) -> [u16; 8] {
+        let (high, low) = (Self::widen(high), Self::widen(low));
+        std::array::from_fn(|i| base.wrapping_add(high[i] << shift).wrapping_add(low[i]))
+    }
 }
 
 /// By masks and shifts.
@@ -91,7 +152,7 @@ impl Bits for Plain {
     }
 }
 
-/// By the instructions `pext` and `pdep`; only code that was compiled for BMI2, and called after asking, names it.
+/// By vectors, `pext` and `pdep`; only code that was compiled for AVX2 and BMI2, and called after asking, names it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bmi2;
@@ -101,13 +162,121 @@ impl Bits for Bmi2 {
     #[inline(always)]
     fn squeeze(x: u64, w: u32) -> u64 {
         // SAFETY: the callers are compiled for BMI2 and run at `Level::Avx2` or above only, which was detected.
-        unsafe { std::arch::x86_64::_pext_u64(x, bytes_below(w)) }
+        unsafe { _pext_u64(x, bytes_below(w)) }
     }
 
     #[inline(always)]
     fn spread(x: u64, w: u32) -> u64 {
         // SAFETY: as in `squeeze`.
-        unsafe { std::arch::x86_64::_pdep_u64(x, bytes_below(w)) }
+        unsafe { _pdep_u64(x, bytes_below(w)) }
+    }
+
+    #[inline(always)]
+    fn clip(counts: &[u16; 8]) -> u64 {
+        // SAFETY: as in `squeeze`; the array has 16 bytes.
+        unsafe { low_bytes(_mm_loadu_si128(counts.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn widen(bytes: u64) -> [u16; 8] {
+        // SAFETY: as in `squeeze`; arrays and vectors of 16 bytes hold any bits.
+        unsafe { std::mem::transmute(_mm_cvtepu8_epi16(_mm_cvtsi64_si128(bytes as i64))) }
+    }
+
+    #[inline(always)]
+    fn split(counts: &[u16; 8], base: u16, shift: u32) -> (u64, u64) {
+        // SAFETY: as in `squeeze`; the array has 16 bytes.
+        unsafe {
+            let v = _mm_loadu_si128(counts.as_ptr().cast());
+            let base = _mm_set1_epi16(base as i16);
+            let above = _mm_srl_epi16(_mm_sub_epi16(v, base), _mm_cvtsi32_si128(shift as i32));
+            let enough = _mm_cmpeq_epi16(_mm_max_epu16(v, base), v);
+            let high = _mm_or_si128(above, _mm_xor_si128(enough, _mm_set1_epi16(-1)));
+            let low = _mm_and_si128(v, _mm_set1_epi16(((1 << shift) - 1) as i16));
+            (low_bytes(high), low_bytes(low))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn read<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+        debug_assert!(at + N <= bytes.len());
+        // SAFETY: the caller's promise; byte arrays lie anywhere.
+        unsafe { *bytes.as_ptr().add(at).cast() }
+    }
+
+    #[inline(always)]
+    fn beside(low: &[u16; 4], high: &[u16; 4]) -> [u16; 8] {
+        // Two loads: left to itself, the compiler gathers, which takes longer.
+        // SAFETY: as in `squeeze`; arrays of eight bytes are read, and vectors of 16 hold any bits.
+        unsafe {
+            let low = _mm_castsi128_pd(_mm_loadl_epi64(low.as_ptr().cast()));
+            std::mem::transmute(_mm_loadh_pd(low, high.as_ptr().cast()))
+        }
+    }
+
+    #[inline(always)]
+    fn nibbles(codes: &[u8; 16]) -> [u16; 32] {
+        // SAFETY: as in `squeeze`; arrays and vectors of 64 bytes hold any bits.
+        unsafe { std::mem::transmute(nibbles(codes)) }
+    }
+
+    #[inline(always)]
+    fn join_line(codes: &[u8; 16], low: &[u64; 4], bases: &[u16; 32], shift: u32) -> [u16; 32] {
+        // SAFETY: as in `squeeze`; the arrays have 32 and 64 bytes.
+        unsafe {
+            let shift = _mm_cvtsi32_si128(shift as i32);
+            let high = nibbles(codes);
+            let out: [__m256i; 2] = std::array::from_fn(|i| {
+                let low = _mm256_cvtepu8_epi16(_mm_loadu_si128(low.as_ptr().add(2 * i).cast()));
+                let base = _mm256_loadu_si256(bases.as_ptr().add(16 * i).cast());
+                _mm256_add_epi16(_mm256_add_epi16(_mm256_sll_epi16(high[i], shift), low), base)
+            });
+            std::mem::transmute(out)
+        }
+    }
+
+    #[inline(always)]
+    fn join(high: u64, low: u64, base: u16, shift: u32) -> [u16; 8] {
+        // SAFETY: as in `squeeze`; arrays and vectors of 16 bytes hold any bits.
+        unsafe {
+            let high = _mm_sll_epi16(
+                _mm_cvtepu8_epi16(_mm_cvtsi64_si128(high as i64)),
+                _mm_cvtsi32_si128(shift as i32),
+            );
+            let low = _mm_cvtepu8_epi16(_mm_cvtsi64_si128(low as i64));
+            std::mem::transmute(_mm_add_epi16(_mm_add_epi16(high, low), _mm_set1_epi16(base as i16)))
+        }
+    }
+}
+
+/// Sixteen pairs of nibbles in 16 bits each.
+///
+/// # Safety
+/// AVX2 was detected.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn nibbles(codes: &[u8; 16]) -> [__m256i; 2] {
+    // SAFETY: the caller's promise; each half has eight bytes.
+    std::array::from_fn(|i| unsafe {
+        let pairs = _mm256_cvtepu8_epi32(_mm_loadl_epi64(codes.as_ptr().add(8 * i).cast()));
+        _mm256_and_si256(
+            _mm256_or_si256(pairs, _mm256_slli_epi32::<12>(pairs)),
+            _mm256_set1_epi32(0x000f_000f),
+        )
+    })
+}
+
+/// Eight words as bytes, those above 255 as 255.
+///
+/// # Safety
+/// AVX2 was detected.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn low_bytes(words: __m128i) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let words = _mm_min_epu16(words, _mm_set1_epi16(255));
+        _mm_cvtsi128_si64(_mm_packus_epi16(words, words)) as u64
     }
 }
 
@@ -142,6 +311,45 @@ mod tests {
                     assert_eq!(Bmi2::squeeze(bytes, w), narrow);
                     assert_eq!(Bmi2::spread(x, w), wide);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn moves_of_counts_equal_their_definition() {
+        let mut x = 9_u64;
+        for round in 0..4000_u32 {
+            let mut next = || {
+                x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) ^ 77;
+                x >> 17
+            };
+            let shift = round % 9;
+            let counts: [u16; 8] = std::array::from_fn(|_| next() as u16 >> (round % 16));
+            let base = (next() as u16 >> (next() % 16)) >> shift << shift;
+            let (high, low) = Plain::split(&counts, base, shift);
+            for (i, v) in counts.iter().enumerate() {
+                let expected = v.checked_sub(base).map_or(255, |d| (d >> shift).min(255));
+                assert_eq!((high >> (8 * i)) as u8, expected as u8);
+                assert_eq!(u32::from((low >> (8 * i)) as u8), u32::from(*v) % (1 << shift));
+                assert_eq!((Plain::clip(&counts) >> (8 * i)) as u8, (*v).min(255) as u8);
+                assert_eq!(Plain::widen(high)[i], u16::from((high >> (8 * i)) as u8));
+                if expected < 255 {
+                    assert_eq!(Plain::join(high, low, base, shift)[i], *v);
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            if detected() >= Level::Avx2 {
+                assert_eq!(Bmi2::split(&counts, base, shift), (high, low));
+                assert_eq!(Bmi2::clip(&counts), Plain::clip(&counts));
+                let codes: [u8; 16] = std::array::from_fn(|i| (x >> (3 * i)) as u8);
+                assert_eq!(Bmi2::nibbles(&codes), Plain::nibbles(&codes));
+                let (lows, bases) = ([low, high, x, !x], std::array::from_fn(|i| base ^ (i as u16 * 771)));
+                let line = Plain::join_line(&codes, &lows, &bases, shift);
+                assert_eq!(Bmi2::join_line(&codes, &lows, &bases, shift), line);
+                let (four, others) = (counts.first_chunk().unwrap(), counts.last_chunk().unwrap());
+                assert_eq!((Bmi2::beside(four, others), Plain::beside(four, others)), (counts, counts));
+                assert_eq!(Bmi2::widen(high), Plain::widen(high));
+                assert_eq!(Bmi2::join(high, low, base, shift), Plain::join(high, low, base, shift));
             }
         }
     }

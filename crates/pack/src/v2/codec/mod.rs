@@ -15,10 +15,13 @@ mod decode;
 mod encode;
 mod expand;
 mod level;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 mod model;
 mod placement;
 mod rans;
 mod stored;
+mod stream;
 mod sums;
 mod tuples;
 mod wide;
@@ -27,14 +30,15 @@ pub use count::Count;
 pub use decode::DecodeScratch;
 pub use encode::EncodeScratch;
 
+use expand::Expansion;
 use level::{Level, level};
 use std::ops::Range;
 use tensilo_core::{Error, Result};
 
 /// Detector rows of a block away from the edges.
-pub const BLOCK_ROWS: usize = 8;
+pub const BLOCK_ROWS: usize = 4;
 /// Detector columns of a block away from the edges.
-pub const BLOCK_COLUMNS: usize = 32;
+pub const BLOCK_COLUMNS: usize = 64;
 /// Pixels of a block away from the edges.
 pub const BLOCK_PIXELS: usize = BLOCK_ROWS * BLOCK_COLUMNS;
 /// Scans of a block but the last ones.
@@ -127,20 +131,36 @@ const CONSTANT: u8 = 0xc0;
 /// Shift of a class: its units have bases.
 const BASED: u8 = 0x80;
 
-/// Calls `each` with the place of every escape.
-fn each_escape(symbols: &[u8], mut each: impl FnMut(usize)) {
-    let mut chunks = symbols.chunks_exact(32);
-    let mut at = 0;
-    let found = |chunk: &[u8], at: usize, each: &mut dyn FnMut(usize)| {
-        chunk.iter().enumerate().filter(|(_, s)| **s == tuples::ESCAPE).for_each(|(i, _)| each(at + i));
+/// Calls `each` with the place of every symbol that is `least` or more; few are.
+#[inline(always)]
+fn each_from(least: u8, symbols: &[u8], mut each: impl FnMut(usize)) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x80 * ONES;
+    let seven = u64::from(least & 127) * ONES;
+    // The highest bit of each byte that is large enough.
+    let found = |word: u64| {
+        let low = (word | TOPS) - seven;
+        if least >= 128 { low & word & TOPS } else { (low | word) & TOPS }
     };
-    for chunk in &mut chunks {
-        if chunk.iter().fold(false, |any, s| any | (*s == tuples::ESCAPE)) {
-            found(chunk, at, &mut each);
+    let (chunks, rest) = symbols.as_chunks::<32>();
+    for (i, chunk) in chunks.iter().enumerate() {
+        let words: [u64; 4] = std::array::from_fn(|k| {
+            u64::from_le_bytes(*chunk[8 * k..].first_chunk().expect("eight of 32 bytes"))
+        });
+        let words = words.map(found);
+        // Most have none, which is seen at once.
+        if words[0] | words[1] | words[2] | words[3] == 0 {
+            continue;
         }
-        at += chunk.len();
+        for (k, mut word) in words.into_iter().enumerate() {
+            while word != 0 {
+                each(32 * i + 8 * k + word.trailing_zeros() as usize / 8);
+                word &= word - 1;
+            }
+        }
     }
-    found(chunks.remainder(), at, &mut each);
+    let done = symbols.len() - rest.len();
+    rest.iter().enumerate().filter(|(_, s)| **s >= least).for_each(|(i, _)| each(done + i));
 }
 
 /// Appends a block to `out`. Equal counts give equal bytes, on any machine.
@@ -241,22 +261,183 @@ fn decode_at<T: Count>(
         Some((id, _)) => return Err(Error::corrupt(format!("no block begins with the byte {id}"))),
         None => return Err(Error::corrupt("a block without bytes")),
     };
-    let (symbols, rows) = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level)?;
+    let mut rows = std::mem::take(&mut scratch.rows);
+    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level);
+    let done = symbols.map(|symbols| place(&symbols, scans, out, layout, &mut rows, level));
+    scratch.rows = rows;
+    done
+}
+
+/// Writes the counts of some scans.
+fn place<T: Count>(
+    symbols: &decode::Symbols<'_>,
+    scans: Range<usize>,
+    out: &mut [T],
+    layout: Layout,
+    rows: &mut Vec<u32>,
+    level: Level,
+) {
+    let shape = symbols.shape;
     let groups = shape.pixels.div_ceil(placement::GROUP);
     if layout.columns.is_multiple_of(placement::GROUP) || layout.columns >= shape.pixels {
         let starts: Vec<usize> = (0..groups).map(|g| layout.at(0, g * placement::GROUP)).collect();
-        expand::expand(&symbols, scans, out, layout.scan_stride, &starts, level);
-        return Ok(());
+        Expansion::new::<T>(symbols, &starts, level).write(scans, out, layout.scan_stride, level);
+        return;
     }
     // Rows that are no whole groups: all pixels of a scan one behind the other first.
     let starts: Vec<usize> = (0..groups).map(|g| g * placement::GROUP).collect();
     rows.resize((scans.len() * shape.pixels * T::BYTES).div_ceil(4), 0);
     let flat: &mut [T] = &mut bytemuck::cast_slice_mut(rows)[..scans.len() * shape.pixels];
-    let n = scans.len();
-    expand::expand(&symbols, scans, flat, shape.pixels, &starts, level);
-    for (scan, counts) in flat.chunks_exact(shape.pixels).enumerate().take(n) {
+    Expansion::new::<T>(symbols, &starts, level).write(scans, flat, shape.pixels, level);
+    for (scan, counts) in flat.chunks_exact(shape.pixels).enumerate() {
         for (row, counts) in counts.chunks(layout.columns).enumerate() {
             out[layout.at(scan, row * layout.columns)..][..counts.len()].copy_from_slice(counts);
+        }
+    }
+}
+
+/// A block and its columns, among others beside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'a> {
+    /// The block's bytes.
+    pub bytes: &'a [u8],
+    /// Pixels of one of its rows.
+    pub columns: usize,
+}
+
+/// Counts that are put together in the nearest cache before they are copied to a cube.
+const CACHED: usize = 1 << 13;
+/// Bytes of a cube that is too large to stay in a cache.
+const FAR: usize = 8 << 20;
+
+/// Decodes some scans of blocks that lie side by side, all of as many rows and scans, into a cube: several at a time, and
+/// whole rows of several blocks, which is about twice as fast as one block after the other.
+///
+/// `layout.columns` is the sum of all blocks' columns. The first of `scans` lies at scan 0 of the layout.
+///
+/// # Errors
+/// As [`decode_scans`], with the number of the block.
+pub fn decode_beside<T: Count>(
+    blocks: &[Beside<'_>],
+    rows: usize,
+    of_scans: usize,
+    scans: Range<usize>,
+    out: &mut [T],
+    layout: Layout,
+    scratch: &mut DecodeScratch,
+) -> Result<(), (usize, Error)> {
+    beside_at(level(), blocks, [rows, of_scans], scans, out, layout, scratch)
+}
+
+fn beside_at<T: Count>(
+    level: Level,
+    blocks: &[Beside<'_>],
+    [rows, of_scans]: [usize; 2],
+    scans: Range<usize>,
+    out: &mut [T],
+    layout: Layout,
+    scratch: &mut DecodeScratch,
+) -> Result<(), (usize, Error)> {
+    let columns = blocks.iter().try_fold(0_usize, |n, b| n.checked_add(b.columns));
+    let whole =
+        columns.and_then(|c| c.checked_mul(rows)).filter(|n| *n > 0 && columns == Some(layout.columns));
+    let Some(pixels) = whole.filter(|_| scans.start < scans.end && scans.end <= of_scans) else {
+        return Err((0, Error::invalid(format!("{} blocks of {rows} rows as {layout:?}", blocks.len()))));
+    };
+    layout.check(BlockShape { pixels, scans: of_scans }, scans.len(), out.len()).map_err(|e| (0, e))?;
+    let far = size_of_val(out) >= FAR;
+    let (mut first, mut column, mut done) = (0, 0, Ok(()));
+    for blocks in blocks.chunks(wide::STRANDS) {
+        let shape = |b: &Beside<'_>| BlockShape { pixels: b.columns * rows, scans: of_scans };
+        let shapes = blocks.iter().enumerate();
+        done = { shapes }.try_for_each(|(i, b)| shape(b).check().map_err(|e| (first + i, e)));
+        if done.is_err() {
+            break;
+        }
+        let part = &mut out[column..];
+        if blocks.len() == 1
+            || together(level, blocks, [rows, of_scans], &scans, part, layout, far, scratch).is_err()
+        {
+            // Which of several fails, and how, shows when they are decoded one after the other.
+            let mut column = 0;
+            done = blocks.iter().enumerate().try_for_each(|(i, b)| {
+                let (shape, layout, out) =
+                    (shape(b), Layout { columns: b.columns, ..layout }, &mut part[column..]);
+                column += b.columns;
+                decode_at(level, b.bytes, shape, scans.clone(), out, layout, scratch)
+                    .map_err(|e| (first + i, e))
+            });
+            if done.is_err() {
+                break;
+            }
+        }
+        first += blocks.len();
+        column += blocks.iter().map(|b| b.columns).sum::<usize>();
+    }
+    stream::fence(far);
+    done
+}
+
+/// Decodes a few blocks side by side: all symbols at once, then some scans at a time, which lie in the nearest cache when
+/// they are copied.
+///
+/// # Errors
+/// Where one of them is damaged, stored, or not of whole groups in each row.
+#[expect(clippy::too_many_arguments, reason = "what the caller has checked")]
+fn together<T: Count>(
+    level: Level,
+    blocks: &[Beside<'_>],
+    [rows, of_scans]: [usize; 2],
+    scans: &Range<usize>,
+    out: &mut [T],
+    layout: Layout,
+    far: bool,
+    scratch: &mut DecodeScratch,
+) -> Result<()> {
+    let width: usize = blocks.iter().map(|b| b.columns).sum();
+    let shape = |b: &Beside<'_>| BlockShape { pixels: b.columns * rows, scans: of_scans };
+    let other = || Error::unsupported("a block that is decoded alone");
+    scratch.others.resize_with(wide::STRANDS, DecodeScratch::default);
+    let mut parts = Vec::with_capacity(blocks.len());
+    for (block, s) in blocks.iter().zip(&mut scratch.others) {
+        let body = block.bytes.split_first().filter(|(id, _)| **id == MODELLED).map(|(_, body)| body);
+        let body = body.filter(|_| block.columns.is_multiple_of(placement::GROUP)).ok_or_else(other)?;
+        parts.push(decode::header(body, shape(block), 8 * T::BYTES as u32, s)?);
+    }
+    decode::run_together(&parts, &mut scratch.others[..blocks.len()], level)?;
+    let mut symbols = Vec::with_capacity(blocks.len());
+    for ((block, s), parts) in blocks.iter().zip(&mut scratch.others).zip(parts) {
+        symbols.push(decode::finish(parts, shape(block), s)?);
+    }
+    let across = |b: &Beside<'_>| b.columns / placement::GROUP;
+    let starts: Vec<Vec<usize>> = blocks
+        .iter()
+        .scan(0, |column, b| {
+            let first = *column;
+            *column += b.columns;
+            let start = |g| g / across(b) * width + first + g % across(b) * placement::GROUP;
+            Some((0..across(b) * rows).map(start).collect())
+        })
+        .collect();
+    let expansions = symbols.iter().zip(&starts).map(|(s, starts)| Expansion::new::<T>(s, starts, level));
+    let expansions: Vec<Expansion<'_>> = expansions.collect();
+    let frame = rows * width;
+    let some = (CACHED / frame).clamp(1, scans.len());
+    let buffer = &mut scratch.beside;
+    buffer.resize((some * frame * T::BYTES).div_ceil(4).max(buffer.len()), 0);
+    let cached: &mut [T] = &mut bytemuck::cast_slice_mut(buffer)[..some * frame];
+    for first in scans.clone().step_by(some) {
+        let now = first..scans.end.min(first + some);
+        expansions.iter().for_each(|e| e.write(now.clone(), cached, frame, level));
+        for (counts, scan) in cached.chunks_exact(frame).zip(now) {
+            let out = &mut out[(scan - scans.start) * layout.scan_stride..];
+            if width == layout.row_stride {
+                stream::copy(counts, &mut out[..frame], far, level);
+                continue;
+            }
+            for (row, counts) in counts.chunks_exact(width).enumerate() {
+                stream::copy(counts, &mut out[row * layout.row_stride..][..width], far, level);
+            }
         }
     }
     Ok(())
@@ -292,7 +473,7 @@ pub fn add_masked_sums<T: Count>(
         .chunks(placement::GROUP)
         .map(|m| m.iter().enumerate().map(|(i, m)| if *m == 0 { 0 } else { 255 << (8 * i) }).sum())
         .collect();
-    let (symbols, _) = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
+    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
     sums::masked(&symbols, &words, sums, level());
     Ok(())
 }
@@ -319,7 +500,7 @@ pub fn add_pixel_sums<T: Count>(
         }
         return Ok(());
     };
-    let (symbols, _) = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
+    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
     sums::pixels(&symbols, sums, level());
     Ok(())
 }

@@ -101,7 +101,13 @@ pub(super) fn counted(histogram: &[u32; 256]) -> Frequencies {
     let mut f = [0; 256];
     for (f, h) in f.iter_mut().zip(histogram) {
         if *h > 0 {
-            let rounded = (u64::from(*h) * u64::from(SCALE) + total / 2) / total;
+            let rounded = match (u32::try_from(total), h.checked_mul(SCALE)) {
+                // Short divisions take less time.
+                (Ok(total), Some(scaled)) if scaled.checked_add(total / 2).is_some() => {
+                    u64::from((scaled + total / 2) / total)
+                }
+                _ => (u64::from(*h) * u64::from(SCALE) + total / 2) / total,
+            };
             *f = (rounded as u16).clamp(1, SCALE as u16 - 1);
         }
     }
@@ -155,34 +161,26 @@ pub(super) fn fill_slots(f: &Frequencies, slots: &mut Slots) {
     }
 }
 
-/// What an encoder needs to know of a symbol.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Step {
-    /// 2^64 divided by the frequency, rounded up; one less at frequency 1.
-    pub inverse: u64,
-    /// States from here on give up 16 bits first. 0: the symbol does not occur.
-    pub limit: u32,
-    /// Added, besides the quotient times `rest`.
-    pub bias: u32,
-    /// [`SCALE`] less the frequency.
-    pub rest: u32,
+/// What an encoder needs to know of each symbol.
+#[derive(Debug)]
+pub(super) struct Steps {
+    /// Frequency, and the sum of those below << 16. 0: the symbol does not occur.
+    pub ranges: [u32; 256],
+    /// The smallest number above 1 / frequency. For states x below 2^32, x times it, rounded down, is the quotient.
+    pub inverses: [f64; 256],
 }
 
-/// The steps of a model.
-pub(super) fn steps(f: &Frequencies) -> [Step; 256] {
-    let mut out = [Step::default(); 256];
-    let mut start = 0;
-    for (step, f) in out.iter_mut().zip(f) {
-        let f = u32::from(*f);
-        *step = match f {
-            0 => Step::default(),
-            // The quotient comes out one too small, which the bias makes good.
-            1 => Step { inverse: u64::MAX, limit: 1 << 20, bias: start + SCALE - 1, rest: SCALE - 1 },
-            _ => Step { inverse: u64::MAX / u64::from(f) + 1, limit: f << 20, bias: start, rest: SCALE - f },
-        };
-        start += f;
+impl Steps {
+    pub fn new(f: &Frequencies) -> Self {
+        let mut out = Self { ranges: [0; 256], inverses: [0.0; 256] };
+        let mut start = 0;
+        for ((range, inverse), f) in out.ranges.iter_mut().zip(&mut out.inverses).zip(f) {
+            *range = u32::from(*f) | start << 16;
+            *inverse = (1.0 / f64::from(*f)).next_up();
+            start += u32::from(*f);
+        }
+        out
     }
-    out
 }
 
 /// A fixed model, made at its first use.
@@ -190,7 +188,7 @@ pub(super) fn steps(f: &Frequencies) -> [Step; 256] {
 pub(super) struct Fixed {
     pub frequencies: Frequencies,
     pub slots: Box<Slots>,
-    pub steps: Box<[Step; 256]>,
+    pub steps: Box<Steps>,
 }
 
 /// The fixed model of an index below [`FIXED`].
@@ -200,7 +198,7 @@ pub(super) fn fixed(index: usize) -> &'static Fixed {
         let frequencies = fixed_frequencies(index);
         let mut slots = Box::new([0; SCALE as usize]);
         fill_slots(&frequencies, &mut slots);
-        Fixed { frequencies, slots, steps: Box::new(steps(&frequencies)) }
+        Fixed { frequencies, slots, steps: Box::new(Steps::new(&frequencies)) }
     })
 }
 
@@ -224,6 +222,25 @@ fn prices() -> &'static [u32; SCALE as usize + 1] {
         }
         out
     })
+}
+
+/// Bits that symbols so frequent take at best.
+pub(super) fn entropy(histogram: &[u32; 256]) -> u64 {
+    // In units of 2^-16, from the logarithms of whole numbers; rounded down, which is exact enough for a choice.
+    let log = |n: u64| {
+        let whole = n.ilog2();
+        let top = if whole > SCALE_BITS { n >> (whole - SCALE_BITS) } else { n };
+        let scaled = top.ilog2();
+        u64::from(whole - scaled) * (1 << 16) + (u64::from(SCALE_BITS) << 16)
+            - u64::from(prices()[top.min(u64::from(SCALE)) as usize])
+    };
+    let total: u64 = histogram.iter().map(|h| u64::from(*h)).sum();
+    if total == 0 {
+        return 0;
+    }
+    let all = total * log(total);
+    let own: u64 = histogram.iter().filter(|h| **h > 0).map(|h| u64::from(*h) * log(u64::from(*h))).sum();
+    all.saturating_sub(own) >> 16
 }
 
 /// Bits that symbols so frequent take by a model, in units of 2^-16.

@@ -161,6 +161,13 @@ impl Placement {
         &self.runs[segment.runs.0..segment.runs.1]
     }
 
+    /// Groups of a class in a segment, ascending, whose symbols stand one behind the other; the first symbol of them.
+    pub fn members(&self, segment: usize, class: usize) -> (&[u16], usize) {
+        let classes = self.starts.len() - 1;
+        let cell = self.cells[segment * classes + class];
+        (&self.members[cell.members..][..cell.groups], cell.symbols)
+    }
+
     /// Symbols in all.
     pub fn symbols(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)

@@ -5,7 +5,7 @@
 //! encoder works from the last symbol to the first, so that the decoder reads forwards: first all states, then words.
 
 use super::level::Level;
-use super::model::{SCALE, SCALE_BITS, Slots, Step};
+use super::model::{SCALE, SCALE_BITS, Slots, Steps};
 use super::wide;
 use tensilo_core::{Error, Result};
 
@@ -17,64 +17,73 @@ pub(super) const FEW: usize = 4;
 pub(super) const LOW: u32 = 1 << 16;
 
 /// Encodes runs of symbols, the last run first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Encoder {
-    states: Vec<u32>,
-    /// In the order they are made: the reverse of the decoder's.
+    states: [u32; MANY],
+    n: usize,
+    /// Words are written from the end; those from `at` on are there.
     words: Vec<u16>,
+    at: usize,
+    level: Level,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self { states: [LOW; MANY], n: MANY, words: Vec::new(), at: 0, level: Level::Safe }
+    }
 }
 
 impl Encoder {
-    pub fn begin(&mut self, states: usize) {
-        self.states.clear();
-        self.states.resize(states, LOW);
-        self.words.clear();
+    /// Begins a block with `n` states, [`MANY`] or [`FEW`], of at most `symbols` symbols.
+    pub fn begin(&mut self, n: usize, symbols: usize, level: Level) {
+        (self.states, self.n, self.level) = ([LOW; MANY], n, level);
+        self.words.resize(symbols.max(self.words.len()), 0);
+        self.at = self.words.len();
     }
 
-    /// Encodes one run, from its end.
-    pub fn run(&mut self, symbols: &[u8], steps: &[Step; 256]) {
-        let before = self.words.len();
-        self.words.resize(before + symbols.len(), 0);
-        let n = match self.states.len() {
-            MANY => run::<MANY>(symbols, steps, &mut self.states, &mut self.words[before..]),
-            _ => run::<FEW>(symbols, steps, &mut self.states, &mut self.words[before..]),
-        };
-        self.words.truncate(before + n);
+    /// Encodes one run, from its end. Symbols with a frequency of 0 must not occur.
+    pub fn run(&mut self, symbols: &[u8], steps: &Steps) {
+        let whole = symbols.len() / self.n * self.n;
+        for (symbol, state) in symbols[whole..].iter().zip(&mut self.states).rev() {
+            *state = step(*state, usize::from(*symbol), steps, &mut self.words, &mut self.at);
+        }
+        let mut left = &symbols[..whole];
+        if self.n == MANY {
+            let done = wide::encode(self.level, &mut self.states, steps, left, &mut self.words, &mut self.at);
+            left = &left[..left.len() - done];
+        }
+        for round in left.rchunks_exact(self.n) {
+            for (symbol, state) in round.iter().zip(&mut self.states).rev() {
+                *state = step(*state, usize::from(*symbol), steps, &mut self.words, &mut self.at);
+            }
+        }
     }
 
     /// Appends states and words.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
-        out.extend(self.states.iter().flat_map(|s| s.to_le_bytes()));
-        out.extend(self.words.iter().rev().flat_map(|w| w.to_le_bytes()));
-    }
-}
-
-/// Encodes a run with `N` states; returns the number of words, which lie at the front of `words`.
-fn run<const N: usize>(symbols: &[u8], steps: &[Step; 256], states: &mut [u32], words: &mut [u16]) -> usize {
-    let states: &mut [u32; N] = states.try_into().expect("as many states as asked for");
-    let mut n = 0;
-    let whole = symbols.len() / N * N;
-    for (symbol, state) in symbols[whole..].iter().zip(states.iter_mut()).rev() {
-        *state = step(*state, &steps[usize::from(*symbol)], words, &mut n);
-    }
-    for symbols in symbols[..whole].rchunks_exact(N) {
-        for lane in (0..N).rev() {
-            states[lane] = step(states[lane], &steps[usize::from(symbols[lane])], words, &mut n);
+    pub fn finish(&self, out: &mut Vec<u8>) {
+        self.states[..self.n].iter().for_each(|s| out.extend_from_slice(&s.to_le_bytes()));
+        let words = &self.words[self.at..];
+        if cfg!(target_endian = "little") {
+            out.extend_from_slice(bytemuck::cast_slice(words));
+        } else {
+            words.iter().for_each(|w| out.extend_from_slice(&w.to_le_bytes()));
         }
     }
-    n
 }
 
 /// Puts one symbol into a state.
 #[inline(always)]
-fn step(state: u32, step: &Step, words: &mut [u16], n: &mut usize) -> u32 {
+fn step(state: u32, symbol: usize, steps: &Steps, words: &mut [u16], at: &mut usize) -> u32 {
+    let (frequency, start) = (steps.ranges[symbol] & 0xffff, steps.ranges[symbol] >> 16);
+    let full = state >> 20 >= frequency;
     // Written in any case: cheaper than a branch that nobody can predict. There is a place for each symbol.
-    words[*n] = state as u16;
-    let full = state >= step.limit;
-    *n += usize::from(full);
+    if let Some(word) = words.get_mut(at.wrapping_sub(1)) {
+        *word = state as u16;
+    }
+    *at -= usize::from(full);
     let state = if full { state >> 16 } else { state };
-    let quotient = ((u128::from(state) * u128::from(step.inverse)) >> 64) as u32;
-    state.wrapping_add(step.bias).wrapping_add(quotient.wrapping_mul(step.rest))
+    let quotient = (f64::from(state) * steps.inverses[symbol]) as u32;
+    state + quotient * (SCALE - frequency) + start
 }
 
 /// Decodes runs of symbols, in order.
@@ -132,6 +141,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Rounds of 32 symbols of this block, to be decoded together with others'.
+    pub fn strand<'s>(&'s mut self, slots: &'s Slots, out: &'s mut [u8]) -> Option<wide::Strand<'s>> {
+        let strand =
+            wide::Strand { states: &mut self.states, slots, words: self.words, at: &mut self.at, out };
+        (self.n == MANY).then_some(strand)
+    }
+
     /// Refuses words that are left over and states that are not back where encoding began.
     pub fn finish(self) -> Result<()> {
         let back = self.states[..self.n].iter().all(|s| *s == LOW);
@@ -172,7 +188,7 @@ pub(super) fn run_safely<const N: usize>(
 mod tests {
     use super::*;
     use crate::v2::codec::level::levels;
-    use crate::v2::codec::model::{counted, fill_slots, steps};
+    use crate::v2::codec::model::{counted, fill_slots};
 
     /// Runs of symbols by several models.
     fn runs() -> Vec<Vec<u8>> {
@@ -194,6 +210,22 @@ mod tests {
     }
 
     #[test]
+    fn quotients_are_whole_at_the_ends_of_every_frequency() {
+        let mut f = [0; 256];
+        for frequency in 1..SCALE as u16 {
+            (f[7], f[9]) = (frequency, SCALE as u16 - frequency);
+            let steps = Steps::new(&f);
+            let last = (u64::from(frequency) << 20) - 1;
+            for quotient in [1, 2, 15, 16, 1 << 10, (1 << 16) - 1, (1 << 20) - 1] {
+                for x in [quotient * u64::from(frequency), (quotient + 1) * u64::from(frequency) - 1, last] {
+                    let found = (x as f64 * steps.inverses[7]) as u64;
+                    assert_eq!(found, x / u64::from(frequency), "{x} / {frequency}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_level_decodes_what_was_encoded_and_only_that() {
         let runs = runs();
         let models: Vec<_> = runs
@@ -207,13 +239,18 @@ mod tests {
             })
             .collect();
         for n in [MANY, FEW] {
-            let mut encoder = Encoder::default();
-            encoder.begin(n);
-            for (run, model) in runs.iter().zip(&models).rev() {
-                encoder.run(run, &steps(model));
-            }
-            let mut bytes = Vec::new();
-            encoder.finish(&mut bytes);
+            let encode = |level| {
+                let mut encoder = Encoder::default();
+                encoder.begin(n, runs.iter().map(Vec::len).sum(), level);
+                for (run, model) in runs.iter().zip(&models).rev() {
+                    encoder.run(run, &Steps::new(model));
+                }
+                let mut bytes = Vec::new();
+                encoder.finish(&mut bytes);
+                bytes
+            };
+            let bytes = encode(Level::Safe);
+            levels().into_iter().for_each(|level| assert_eq!(encode(level), bytes, "{level:?}"));
             let decode = |bytes: &[u8], level| {
                 let mut padded = Vec::new();
                 let mut decoder = Decoder::new(bytes, n, &mut padded, level)?;

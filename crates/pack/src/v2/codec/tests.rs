@@ -246,3 +246,64 @@ fn shapes_and_slices_that_do_not_fit_are_refused() {
     assert!(add_pixel_sums::<u16>(&block, shape, &mut [0; 9], scratch).is_err());
     assert!(add_masked_sums::<u16>(&block, shape, &[1; 9], &mut [0; 10], scratch).is_err());
 }
+
+/// Blocks of several kinds and widths side by side, decoded at once into a slice of `len` counts.
+fn side_by_side<T: Count>(seed: u64, rows: usize, scans: usize, widths: &[usize], len: usize) {
+    let width: usize = widths.iter().sum();
+    let (gap, n) = (3, widths.len());
+    let layout = Layout { scan_stride: rows * (width + gap), columns: width, row_stride: width + gap };
+    let mut expected = vec![T::narrow(0x5a); len.max(layout.scan_stride * scans)];
+    let (mut blocks, mut column) = (Vec::new(), 0);
+    for (i, columns) in widths.iter().enumerate() {
+        let shape = BlockShape { pixels: rows * columns, scans };
+        let flat = counts::<T>((seed as u32 + i as u32) % KINDS, seed, shape);
+        let place = Layout { columns: *columns, ..layout };
+        for (i, v) in flat.iter().enumerate() {
+            expected[column + place.at(i / shape.pixels, i % shape.pixels)] = *v;
+        }
+        let mut block = Vec::new();
+        encode(&flat, Layout::flat(shape), shape, &mut EncodeScratch::default(), &mut block).unwrap();
+        blocks.push(block);
+        column += columns;
+    }
+    let mut scratch = DecodeScratch::default();
+    for level in levels() {
+        let beside = |blocks: &[Vec<u8>], scans: Range<usize>, out: &mut [T], scratch: &mut DecodeScratch| {
+            let blocks = blocks.iter().zip(widths);
+            let blocks: Vec<_> = blocks.map(|(bytes, columns)| Beside { bytes, columns: *columns }).collect();
+            beside_at(level, &blocks, [rows, scans.end], scans, out, layout, scratch)
+        };
+        let mut out = vec![T::narrow(0x5a); expected.len()];
+        beside(&blocks, 0..scans, &mut out, &mut scratch).unwrap();
+        assert!(out == expected, "{level:?}, {widths:?}, {rows} rows, {scans} scans");
+        // A block that ends too early is named, whichever it is.
+        for damaged in 0..n {
+            let mut blocks = blocks.clone();
+            blocks[damaged].pop();
+            let (named, _) = beside(&blocks, 0..scans, &mut out, &mut scratch).unwrap_err();
+            assert_eq!(named, damaged, "{level:?}");
+        }
+    }
+}
+
+#[test]
+fn blocks_side_by_side_are_decoded_as_one_after_the_other() {
+    for seed in 0..12 {
+        side_by_side::<u16>(seed, 4, 40, &[64, 64, 64], 0);
+        side_by_side::<u16>(seed, 3, 70, &[16, 32, 8, 24, 40], 0);
+        side_by_side::<u16>(seed, 2, 9, &[16, 13], 0);
+        side_by_side::<u8>(seed, 4, 33, &[32, 32], 0);
+        side_by_side::<u32>(seed, 1, 33, &[8, 8, 9, 56, 64], 0);
+    }
+    // A cube that is too large for the caches is written around them.
+    side_by_side::<u16>(3, 8, 300, &[32, 64, 32, 64, 8], FAR / 2);
+    let scratch = &mut DecodeScratch::default();
+    let layout = Layout { scan_stride: 16, columns: 8, row_stride: 8 };
+    let one = [Beside { bytes: &[0; 33], columns: 8 }];
+    for (rows, scans, len) in [(2, 0..0, 16), (2, 0..2, 16), (3, 0..1, 16), (2, 0..1, 15)] {
+        let out = &mut vec![0_u16; len];
+        assert!(decode_beside(&one, rows, 1, scans, out, layout, scratch).is_err());
+    }
+    decode_beside(&one, 2, 1, 0..1, &mut [0_u16; 16], layout, scratch).unwrap();
+    assert!(decode_beside(&[], 2, 1, 0..1, &mut [0_u16; 16], layout, scratch).is_err());
+}

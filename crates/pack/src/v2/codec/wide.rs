@@ -1,9 +1,9 @@
-//! Rounds of 32 symbols decoded in vectors (AVX2, AVX-512).
+//! Rounds of 32 symbols decoded in vectors (AVX2, AVX-512), and encoded (AVX-512).
 
 #![expect(unsafe_code, reason = "gathers from tables, and calling what was compiled for vector instructions")]
 
 use super::level::Level;
-use super::model::Slots;
+use super::model::{Slots, Steps};
 use super::rans::{MANY, SLACK};
 
 /// Decodes as many whole rounds of 32 symbols as a kernel exists for and words are left for; returns the symbols done.
@@ -28,10 +28,170 @@ pub(super) fn rounds(
     }
 }
 
+/// One of several blocks that are decoded at once.
+#[derive(Debug)]
+pub(super) struct Strand<'a> {
+    pub states: &'a mut [u32; MANY],
+    pub slots: &'a Slots,
+    pub words: &'a [u8],
+    pub at: &'a mut usize,
+    pub out: &'a mut [u8],
+}
+
+/// Most blocks that are decoded at once.
+pub(super) const STRANDS: usize = 4;
+
+/// As [`rounds`], for two to [`STRANDS`] blocks, whose rounds hide each other's latency; returns the symbols done of each.
+pub(super) fn rounds_of_several(level: Level, strands: &mut [Strand<'_>]) -> usize {
+    if level < Level::Avx512 {
+        return 0;
+    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the level was detected.
+    unsafe {
+        match strands {
+            [a, b] => return x86::rounds_of_avx512([a, b]),
+            [a, b, c] => return x86::rounds_of_avx512([a, b, c]),
+            [a, b, c, d] => return x86::rounds_of_avx512([a, b, c, d]),
+            _ => {}
+        }
+    }
+    0
+}
+
+/// Encodes as many whole rounds as a kernel exists for, from the end; writes words before `at` and returns the symbols
+/// done. There must be a word before `at` for each symbol.
+pub(super) fn encode(
+    level: Level,
+    states: &mut [u32; MANY],
+    steps: &Steps,
+    symbols: &[u8],
+    words: &mut [u16],
+    at: &mut usize,
+) -> usize {
+    assert!(symbols.len() <= *at && *at <= words.len(), "a place for each word");
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level was detected; there is a place for each word.
+        Level::Avx512 => unsafe { x86::encode_avx512(states, steps, symbols, words, at) },
+        _ => 0,
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{MANY, SLACK, Slots};
+    use super::{MANY, SLACK, Slots, Steps, Strand};
     use std::arch::x86_64::*;
+
+    /// Thirty-two states in two vectors, and what they decode from.
+    #[derive(Clone, Copy)]
+    struct Lanes<'a> {
+        a: __m512i,
+        b: __m512i,
+        slots: &'a Slots,
+        words: &'a [u8],
+        at: usize,
+    }
+
+    impl<'a> Lanes<'a> {
+        /// # Safety
+        /// AVX-512 F was detected.
+        #[target_feature(enable = "avx512f")]
+        fn load(states: &[u32; MANY], slots: &'a Slots, words: &'a [u8], at: usize) -> Self {
+            // SAFETY: the array has 32 states: two vectors.
+            let (a, b) = unsafe {
+                let p = states.as_ptr();
+                (_mm512_loadu_si512(p.cast()), _mm512_loadu_si512(p.add(16).cast()))
+            };
+            Self { a, b, slots, words, at }
+        }
+
+        /// # Safety
+        /// AVX-512 F was detected.
+        #[target_feature(enable = "avx512f")]
+        fn store(&self, states: &mut [u32; MANY]) {
+            // SAFETY: as for loading.
+            unsafe {
+                let p = states.as_mut_ptr();
+                _mm512_storeu_si512(p.cast(), self.a);
+                _mm512_storeu_si512(p.add(16).cast(), self.b);
+            }
+        }
+
+        /// One round takes at most 64 bytes, which the slack makes good behind the last word.
+        #[inline(always)]
+        fn has_words(&self) -> bool {
+            self.at + SLACK <= self.words.len()
+        }
+
+        /// Decodes a round; there must be words for it.
+        ///
+        /// # Safety
+        /// AVX-512 F, BW, DQ and VL, and BMI2, were detected; 64 bytes of words are left.
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt")]
+        #[inline]
+        unsafe fn round(&mut self, symbols: &mut [u8; MANY]) {
+            let low = _mm512_set1_epi32(1 << 16);
+            let twelve = _mm512_set1_epi32(0xfff);
+            let table = self.slots.as_ptr().cast::<i32>();
+            // SAFETY: indices are below 4096, the number of slots.
+            let (ea, eb) = unsafe {
+                (
+                    _mm512_i32gather_epi32::<4>(_mm512_and_si512(self.a, twelve), table),
+                    _mm512_i32gather_epi32::<4>(_mm512_and_si512(self.b, twelve), table),
+                )
+            };
+            let next = |x: __m512i, e: __m512i| {
+                let scaled = _mm512_mullo_epi32(_mm512_srli_epi32::<20>(e), _mm512_srli_epi32::<12>(x));
+                _mm512_add_epi32(scaled, _mm512_and_si512(_mm512_srli_epi32::<8>(e), twelve))
+            };
+            let (a, b) = (next(self.a, ea), next(self.b, eb));
+            let ma = _mm512_cmplt_epu32_mask(a, low);
+            let mb = _mm512_cmplt_epu32_mask(b, low);
+            let behind = self.at + 2 * ma.count_ones() as usize;
+            // SAFETY: 64 bytes are left from `at`; `behind` is at most 32 further, and 32 are read from each.
+            let (wa, wb) = unsafe {
+                let p = self.words.as_ptr();
+                (_mm256_loadu_si256(p.add(self.at).cast()), _mm256_loadu_si256(p.add(behind).cast()))
+            };
+            let take = |x: __m512i, m: __mmask16, w: __m256i| {
+                let words = _mm512_maskz_expand_epi32(m, _mm512_cvtepu16_epi32(w));
+                _mm512_or_si512(_mm512_mask_slli_epi32::<16>(x, m, x), words)
+            };
+            (self.a, self.b) = (take(a, ma, wa), take(b, mb, wb));
+            self.at = behind + 2 * mb.count_ones() as usize;
+            // SAFETY: the array has 32 bytes.
+            unsafe {
+                let p = symbols.as_mut_ptr();
+                _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(ea));
+                _mm_storeu_si128(p.add(16).cast(), _mm512_cvtepi32_epi8(eb));
+            }
+        }
+    }
+
+    /// # Safety
+    /// AVX-512 F, BW, DQ and VL, and BMI2, were detected.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn rounds_of_avx512<const N: usize>(mut strands: [&mut Strand<'_>; N]) -> usize {
+        let mut lanes: [Lanes<'_>; N] = std::array::from_fn(|i| {
+            Lanes::load(strands[i].states, strands[i].slots, strands[i].words, *strands[i].at)
+        });
+        let rounds = strands.iter().map(|s| s.out.len() / MANY).min().unwrap_or(0);
+        let mut done = 0;
+        while done < rounds && lanes.iter().all(Lanes::has_words) {
+            for i in 0..N {
+                let symbols = &mut strands[i].out[done * MANY..];
+                // SAFETY: there are words; the rest is promised by the caller.
+                unsafe { lanes[i].round(symbols.first_chunk_mut().expect("a round")) };
+            }
+            done += 1;
+        }
+        for (strand, lanes) in strands.iter_mut().zip(lanes) {
+            lanes.store(strand.states);
+            *strand.at = lanes.at;
+        }
+        done * MANY
+    }
 
     /// # Safety
     /// AVX-512 F, BW, DQ and VL, and BMI2, were detected.
@@ -43,63 +203,79 @@ mod x86 {
         at: &mut usize,
         out: &mut [u8],
     ) -> usize {
-        let low = _mm512_set1_epi32(1 << 16);
-        let twelve = _mm512_set1_epi32(0xfff);
-        let table = slots.as_ptr().cast::<i32>();
-        // SAFETY: the array has 32 states: two vectors.
-        let (mut a, mut b) = unsafe {
-            let p = states.as_ptr();
-            (_mm512_loadu_si512(p.cast()), _mm512_loadu_si512(p.add(16).cast()))
-        };
+        let mut lanes = Lanes::load(states, slots, words, *at);
         let mut done = 0;
-        let mut now = *at;
-        for symbols in out.chunks_exact_mut(MANY) {
-            // One round takes at most 64 bytes, which the slack makes good behind the last word.
-            if now + SLACK > words.len() {
+        for symbols in out.as_chunks_mut().0 {
+            if !lanes.has_words() {
                 break;
             }
-            // SAFETY: indices are below 4096, the number of slots.
-            let (ea, eb) = unsafe {
-                (
-                    _mm512_i32gather_epi32::<4>(_mm512_and_si512(a, twelve), table),
-                    _mm512_i32gather_epi32::<4>(_mm512_and_si512(b, twelve), table),
-                )
-            };
-            let next = |x: __m512i, e: __m512i| {
-                let scaled = _mm512_mullo_epi32(_mm512_srli_epi32::<20>(e), _mm512_srli_epi32::<12>(x));
-                _mm512_add_epi32(scaled, _mm512_and_si512(_mm512_srli_epi32::<8>(e), twelve))
-            };
-            (a, b) = (next(a, ea), next(b, eb));
-            let ma = _mm512_cmplt_epu32_mask(a, low);
-            let mb = _mm512_cmplt_epu32_mask(b, low);
-            let behind = now + 2 * ma.count_ones() as usize;
-            // SAFETY: 64 bytes are left from `now`; `behind` is at most 32 further, and 32 are read from each.
-            let (wa, wb) = unsafe {
-                let p = words.as_ptr();
-                (_mm256_loadu_si256(p.add(now).cast()), _mm256_loadu_si256(p.add(behind).cast()))
-            };
-            let take = |x: __m512i, m: __mmask16, w: __m256i| {
-                let words = _mm512_maskz_expand_epi32(m, _mm512_cvtepu16_epi32(w));
-                _mm512_or_si512(_mm512_mask_slli_epi32::<16>(x, m, x), words)
-            };
-            (a, b) = (take(a, ma, wa), take(b, mb, wb));
-            now = behind + 2 * mb.count_ones() as usize;
-            // SAFETY: the chunk has 32 bytes.
-            unsafe {
-                let p = symbols.as_mut_ptr();
-                _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(ea));
-                _mm_storeu_si128(p.add(16).cast(), _mm512_cvtepi32_epi8(eb));
-            }
+            // SAFETY: there are words; the rest is promised by the caller.
+            unsafe { lanes.round(symbols) };
             done += MANY;
         }
-        *at = now;
-        // SAFETY: as for loading.
-        unsafe {
-            let p = states.as_mut_ptr();
-            _mm512_storeu_si512(p.cast(), a);
-            _mm512_storeu_si512(p.add(16).cast(), b);
-        }
+        lanes.store(states);
+        *at = lanes.at;
         done
+    }
+
+    /// # Safety
+    /// AVX-512 F, BW, DQ and VL, and BMI2, were detected; `words` has `symbols.len()` places before `at`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,popcnt")]
+    pub(super) unsafe fn encode_avx512(
+        states: &mut [u32; MANY],
+        steps: &Steps,
+        symbols: &[u8],
+        words: &mut [u16],
+        at: &mut usize,
+    ) -> usize {
+        let (ranges, inverses) = (steps.ranges.as_ptr().cast::<i32>(), steps.inverses.as_ptr());
+        let (frequency_bits, scale) = (_mm512_set1_epi32(0xffff), _mm512_set1_epi32(4096));
+        // SAFETY: the array has 32 states: two vectors.
+        let mut x: [__m512i; 2] =
+            std::array::from_fn(|i| unsafe { _mm512_loadu_si512(states.as_ptr().add(16 * i).cast()) });
+        let mut now = *at;
+        for round in symbols.rchunks_exact(MANY) {
+            for half in [1, 0] {
+                // SAFETY: a round has 32 symbols; indices are below 256, the length of both tables.
+                let (range, low, high) = unsafe {
+                    let index = _mm512_cvtepu8_epi32(_mm_loadu_si128(round.as_ptr().add(16 * half).cast()));
+                    (
+                        _mm512_i32gather_epi32::<4>(index, ranges),
+                        _mm512_i32gather_pd::<8>(_mm512_castsi512_si256(index), inverses),
+                        _mm512_i32gather_pd::<8>(_mm512_extracti64x4_epi64::<1>(index), inverses),
+                    )
+                };
+                let frequency = _mm512_and_si512(range, frequency_bits);
+                let start = _mm512_srli_epi32::<16>(range);
+                let full = _mm512_cmpge_epu32_mask(_mm512_srli_epi32::<20>(x[half]), frequency);
+                let n = full.count_ones();
+                now -= n as usize;
+                let given = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(full, x[half]));
+                // SAFETY: of the places before `at` that the caller promises, one for each symbol.
+                unsafe {
+                    _mm256_mask_storeu_epi16(
+                        words.as_mut_ptr().add(now).cast(),
+                        ((1_u32 << n) - 1) as __mmask16,
+                        given,
+                    );
+                }
+                let kept = _mm512_mask_srli_epi32::<16>(x[half], full, x[half]);
+                let quotient = |x: __m256i, inverse: __m512d| {
+                    _mm512_cvttpd_epu32(_mm512_mul_pd(_mm512_cvtepu32_pd(x), inverse))
+                };
+                let low = quotient(_mm512_castsi512_si256(kept), low);
+                let high = quotient(_mm512_extracti64x4_epi64::<1>(kept), high);
+                let quotient = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                let grown = _mm512_mullo_epi32(quotient, _mm512_sub_epi32(scale, frequency));
+                x[half] = _mm512_add_epi32(_mm512_add_epi32(kept, start), grown);
+            }
+        }
+        *at = now;
+        for (i, x) in x.into_iter().enumerate() {
+            // SAFETY: as for loading.
+            unsafe { _mm512_storeu_si512(states.as_mut_ptr().add(16 * i).cast(), x) };
+        }
+        symbols.len() / MANY * MANY
     }
 
     /// For each set of lanes that take a word: which of the eight next words each lane takes.

@@ -3,11 +3,14 @@
 use super::Pack;
 use crate::v2::codec::{self, BlockShape, DecodeScratch};
 use crate::v2::counts::Sample;
-use crate::v2::format::shard_table::{Kept, ShardTable, blocks_per_tile, kept_group};
+use crate::v2::format::shard_table::{BlockRecord, Kept, ShardTable, blocks_per_tile, kept_group};
 use crate::v2::layout::Rect;
 use crate::v2::produce::rect_of;
 use std::ops::Range;
 use tensilo_core::{Error, Result};
+
+/// Most blocks that are read and decoded at once.
+const BESIDE: usize = 12;
 
 /// What a worker re-uses while it reads blocks.
 #[derive(Debug, Default)]
@@ -54,14 +57,8 @@ impl Pack {
         ShardTable::parse(&bytes, at, layout, ordinal, excluded, record.blocks_bytes, &inner.budget)
     }
 
-    /// Calls `with` with the checked bytes of a block of a tile and the codec's scratch.
-    pub(crate) fn with_block<R>(
-        &self,
-        tile: u64,
-        slot: u64,
-        scratch: &mut BlockScratch,
-        with: impl FnOnce(&[u8], &mut DecodeScratch) -> Result<R>,
-    ) -> Result<R> {
+    /// Where a block of a tile lies in the file, its length and its checksum.
+    fn found(&self, tile: u64, slot: u64) -> Result<(u64, BlockRecord)> {
         let inner = &self.0;
         let (ordinal, in_shard) = self.layout().place_of(tile);
         let table = self.table(ordinal)?;
@@ -70,23 +67,60 @@ impl Pack {
         let (record, offset) =
             found.ok_or_else(|| Error::invalid(format!("tile {tile} has no block {slot}")))?;
         let at = inner.preamble.payload.offset + inner.index.shards[ordinal as usize].offset + offset;
+        Ok((at, *record))
+    }
+
+    /// Calls `with` with the checked bytes of a block of a tile and the codec's scratch.
+    pub(crate) fn with_block<R>(
+        &self,
+        tile: u64,
+        slot: u64,
+        scratch: &mut BlockScratch,
+        with: impl FnOnce(&[u8], &mut DecodeScratch) -> Result<R>,
+    ) -> Result<R> {
+        let one = |blocks: &[&[u8]], codec: &mut DecodeScratch| with(blocks[0], codec).map_err(|e| (0, e));
+        self.with_blocks(tile, slot..slot + 1, scratch, one)
+    }
+
+    /// Calls `with` with the checked bytes of neighbouring blocks of a tile, which stand one behind the other; an error of
+    /// it names the block by its place among them.
+    fn with_blocks<R>(
+        &self,
+        tile: u64,
+        slots: Range<u64>,
+        scratch: &mut BlockScratch,
+        with: impl FnOnce(&[&[u8]], &mut DecodeScratch) -> Result<R, (usize, Error)>,
+    ) -> Result<R> {
+        let inner = &self.0;
+        let found = slots.clone().map(|slot| self.found(tile, slot)).collect::<Result<Vec<_>>>()?;
+        let at = found.first().map_or(0, |(at, _)| *at);
+        let bytes = found.iter().map(|(_, record)| u64::from(record.bytes)).sum::<u64>();
         let BlockScratch { codec, stored } = scratch;
-        let bytes = match inner.source.borrow(at..at + u64::from(record.bytes)) {
+        // Blocks are never much longer than their counts.
+        let mut _charge = None;
+        let mut rest = match inner.source.borrow(at..at + bytes) {
             Some(bytes) => bytes,
             None => {
-                // A block is never much longer than its counts.
-                let _charge = inner.budget.bytes(record.bytes.into(), "a block")?;
-                stored.resize(record.bytes as usize, 0);
+                _charge = Some(inner.budget.bytes(bytes, "blocks")?);
+                stored.resize(bytes as usize, 0);
                 inner.source.read_at(at, stored).map_err(|e| self.in_file(e))?;
                 stored
             }
         };
-        if crc32c::crc32c(bytes) != record.crc {
-            let e = Error::corrupt(format!("block {slot} of tile {tile} does not match its CRC32C")).at(at);
-            return Err(self.in_file(e));
+        let mut blocks = Vec::with_capacity(found.len());
+        for ((at, record), slot) in found.iter().zip(slots.clone()) {
+            let (block, later) = rest.split_at(record.bytes as usize);
+            rest = later;
+            if crc32c::crc32c(block) != record.crc {
+                let e =
+                    Error::corrupt(format!("block {slot} of tile {tile} does not match its CRC32C")).at(*at);
+                return Err(self.in_file(e));
+            }
+            blocks.push(block);
         }
-        with(bytes, codec).map_err(|e| {
-            let located = e.context(format!("block {slot} of tile {tile}"));
+        with(&blocks, codec).map_err(|(i, e)| {
+            let located = e.context(format!("block {} of tile {tile}", slots.start + i as u64));
+            let at = found.get(i).map_or(at, |(at, _)| *at);
             if located.offset().is_some() { self.in_file(located) } else { self.in_file(located.at(at)) }
         })
     }
@@ -106,16 +140,62 @@ impl Pack {
         out: &mut [T],
         scratch: &mut BlockScratch,
     ) -> Result<()> {
-        let rect = self.layout().rect(number);
-        let shape = self.block_shape(tile, &rect);
-        let Wanted { scans, place, restore } = wanted;
+        let shape = self.block_shape(tile, &self.layout().rect(number));
+        let Wanted { scans, place, .. } = wanted;
         self.with_block(tile, number, scratch, |bytes, codec| {
             codec::decode_scans(bytes, shape, scans.clone(), out, *place, codec)
         })?;
+        self.as_in_source(tile, number, wanted, out, scratch)
+    }
+
+    /// Decodes some scans of all blocks beside each other, as the source has them. `down` counts the blocks' rows, and
+    /// `wanted` places the whole width of the detector.
+    pub(crate) fn decode_band<T: Sample>(
+        &self,
+        tile: u64,
+        down: u64,
+        wanted: &Wanted,
+        out: &mut [T],
+        scratch: &mut BlockScratch,
+    ) -> Result<()> {
+        let l = self.layout();
+        let (first, end) = (down * l.across(), (down + 1) * l.across());
+        for first in (first..end).step_by(BESIDE) {
+            let numbers = first..end.min(first + BESIDE as u64);
+            let rects: Vec<Rect> = numbers.clone().map(|n| l.rect(n)).collect();
+            let (height, of_scans) = (rects[0].height(), self.block_shape(tile, &rects[0]).scans);
+            let place = codec::Layout { columns: rects.iter().map(Rect::width).sum(), ..wanted.place };
+            let out = &mut out[rects[0].columns.start as usize..];
+            self.with_blocks(tile, numbers.clone(), scratch, |blocks, codec| {
+                let beside = blocks.iter().zip(&rects);
+                let blocks: Vec<_> =
+                    beside.map(|(bytes, rect)| codec::Beside { bytes, columns: rect.width() }).collect();
+                codec::decode_beside(&blocks, height, of_scans, wanted.scans.clone(), out, place, codec)
+            })?;
+            let mut column = 0;
+            for (number, rect) in numbers.zip(&rects) {
+                self.as_in_source(tile, number, wanted, &mut out[column..], scratch)?;
+                column += rect.width();
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns a block's decoded counts, the first of them at the beginning of `out`, into what the source has.
+    fn as_in_source<T: Sample>(
+        &self,
+        tile: u64,
+        number: u64,
+        wanted: &Wanted,
+        out: &mut [T],
+        scratch: &mut BlockScratch,
+    ) -> Result<()> {
+        let Wanted { scans, place, restore } = wanted;
         if *restore && let Ok(at) = self.0.in_rects.binary_search_by_key(&number, |(rect, _)| *rect) {
             self.restore(tile, number, &self.0.in_rects[at].1, wanted, out, scratch)?;
         }
         if self.layout().counts().is_signed() {
+            let rect = self.layout().rect(number);
             for scan in 0..scans.len() {
                 for row in 0..rect.height() {
                     let at = scan * place.scan_stride + row * place.row_stride;

@@ -35,6 +35,9 @@ source_counts! {
     i32, 4, true;
 }
 
+/// Bands of rectangles of one frame that are worth a thread.
+const LEAST_BANDS: u64 = 4;
+
 impl Pack {
     /// Reads a selection of the whole shape, row-major.
     ///
@@ -126,43 +129,50 @@ impl Pack {
         let l = self.layout();
         let (tile_scans, pixels) = (u64::from(l.block().scans), l.pixels() as usize);
         let tiles = scans.start / tile_scans..scans.end.div_ceil(tile_scans);
-        if tiles.end - tiles.start < self.threads().get() as u64 {
+        let downs = l.rects() / l.across();
+        let one = scans.end - scans.start == 1;
+        if !one && tiles.end - tiles.start < self.threads().get() as u64 {
             let range =
                 |r: Range<u64>| Axis::Regular { start: r.start, stride: 1, count: r.end - r.start, block: 1 };
             let axes = vec![range(scans), range(0..l.rows()), range(0..l.columns())];
             return self.placed::<T>(&Selection::Axes(axes), values, bytemuck::cast_slice_mut(out), monitor);
         }
-        let mut bands = Vec::new();
+        // Tiles are shared out; of a single frame, bands of rectangles.
+        let share = if one { downs.div_ceil(self.threads().get() as u64).max(LEAST_BANDS) } else { downs };
+        let row = l.columns() as usize;
+        let mut parts = Vec::new();
         let mut rest = out;
         for tile in tiles {
             let of_tile = l.tile(tile);
             let part = of_tile.start.max(scans.start)..of_tile.end.min(scans.end);
-            let (band, later) = rest.split_at_mut((part.end - part.start) as usize * pixels);
-            rest = later;
             let inside = (part.start - of_tile.start) as usize..(part.end - of_tile.start) as usize;
-            bands.push((tile, inside, Mutex::new(band)));
+            for first in (0..downs).step_by(share as usize) {
+                let bands = first..downs.min(first + share);
+                let rows =
+                    (bands.end * u64::from(l.block().rows)).min(l.rows()) - first * u64::from(l.block().rows);
+                let (counts, later) = rest.split_at_mut(inside.len() * rows as usize * row);
+                rest = later;
+                parts.push((tile, inside.clone(), bands, Mutex::new(counts)));
+            }
         }
         let restore = self.restores(values);
-        let total = bands.len() as u64 * l.rects();
+        let total = parts.iter().map(|(_, _, bands, _)| bands.end - bands.start).sum();
         self.threads().for_each(
-            bands.len(),
+            parts.len(),
             monitor,
             "unpacking",
             total,
             BlockScratch::default,
             |scratch, i, done| {
-                let (tile, inside, band) = &bands[i];
-                let mut band = band.lock().unwrap_or_else(|p| p.into_inner());
-                for number in 0..l.rects() {
-                    let rect = l.rect(number);
-                    let corner = (rect.rows.start * l.columns() + rect.columns.start) as usize;
-                    let columns = l.columns() as usize;
-                    let place =
-                        codec::Layout { scan_stride: pixels, columns: rect.width(), row_stride: columns };
-                    let wanted = Wanted { scans: inside.clone(), place, restore };
-                    self.decode_block(*tile, number, &wanted, &mut band[corner..], scratch)?;
+                let (tile, inside, bands, counts) = &parts[i];
+                let mut counts = counts.lock().unwrap_or_else(|p| p.into_inner());
+                let place = codec::Layout { scan_stride: pixels, columns: row, row_stride: row };
+                let wanted = Wanted { scans: inside.clone(), place, restore };
+                for down in bands.clone() {
+                    let corner = (down - bands.start) as usize * l.block().rows as usize * row;
+                    self.decode_band(*tile, down, &wanted, &mut counts[corner..], scratch)?;
+                    done.add(1);
                 }
-                done.add(l.rects());
                 Ok(())
             },
         )
