@@ -52,6 +52,7 @@ impl Filter for Fletcher32 {
         src: &[u8],
         dst: &mut Vec<u8>,
     ) -> Result<Encoded> {
+        dst.reserve_exact(src.len() + 4);
         dst.extend_from_slice(src);
         dst.extend_from_slice(&fletcher32_be_words(src).to_le_bytes());
         Ok(Encoded::Written)

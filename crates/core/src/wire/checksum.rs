@@ -63,32 +63,50 @@ pub fn lookup3_from(initial: u32, data: &[u8]) -> u32 {
     (c ^ b).wrapping_sub(b.rotate_left(24))
 }
 
+/// Words that are summed side by side, each column on its own: what a compiler makes vectors of.
+const COLUMNS: usize = 16;
+/// Rows after which a column's second sum could overflow: 361 * 360 / 2 * 65535 < 2^32.
+const ROWS: usize = 360;
+
 /// Fletcher-32 over big-endian 16-bit words, an odd last byte being the high half of a word: what HDF5's
 /// fletcher32 filter computes.
+///
+/// Both sums are taken modulo 65535, where the bytes of a word may be swapped afterwards, in the sum: words are added
+/// as a little-endian machine loads them.
 pub fn fletcher32_be_words(data: &[u8]) -> u32 {
-    let (mut s1, mut s2) = (0_u32, 0_u32);
-    let fold = |s: u32| (s & 0xffff) + (s >> 16);
-    let mut chunks = data.chunks_exact(2);
-    let mut pending = 0;
-    for pair in &mut chunks {
-        s1 += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
-        s2 += s1;
-        pending += 1;
-        if pending == 360 {
-            s1 = fold(s1);
-            s2 = fold(s2);
-            pending = 0;
+    // Remainders from 1 to 65535, as carries that are added in at once leave them; 0 only for no ones at all.
+    let fold = |s: u64| if s == 0 { 0 } else { (s - 1) % 0xffff + 1 };
+    let (mut first, mut second) = (0_u64, 0_u64);
+    let (rows, rest) = data.as_chunks::<{ 2 * COLUMNS }>();
+    for part in rows.chunks(ROWS) {
+        let (sums, weighted) = columns(part);
+        // A word counts once for each word from itself to the end; its column has counted rows only, as if each word
+        // were its row's first.
+        second += (part.len() * COLUMNS) as u64 * first;
+        for (column, (sum, weighted)) in sums.into_iter().zip(weighted).enumerate() {
+            first += u64::from(sum);
+            second += COLUMNS as u64 * u64::from(weighted) - column as u64 * u64::from(sum);
+        }
+        (first, second) = (fold(first), fold(second));
+    }
+    for pair in rest.chunks(2) {
+        first += u64::from(pair[0]) | pair.get(1).map_or(0, |high| u64::from(*high) << 8);
+        second += first;
+    }
+    let [first, second] = [first, second].map(|s| u32::from((fold(s) as u16).swap_bytes()));
+    (second << 16) | first
+}
+
+/// The sum of each column, and the sum of its sums after each row; at most [`ROWS`] rows.
+fn columns(rows: &[[u8; 2 * COLUMNS]]) -> ([u32; COLUMNS], [u32; COLUMNS]) {
+    let (mut sums, mut weighted) = ([0; COLUMNS], [0; COLUMNS]);
+    for row in rows {
+        for (column, word) in row.as_chunks::<2>().0.iter().enumerate() {
+            sums[column] += u32::from(u16::from_le_bytes(*word));
+            weighted[column] += sums[column];
         }
     }
-    if let [last] = chunks.remainder() {
-        s1 = fold(s1);
-        s2 = fold(s2);
-        s1 += u32::from(*last) << 8;
-        s2 += s1;
-    }
-    let s1 = fold(fold(s1));
-    let s2 = fold(fold(s2));
-    (s2 << 16) | s1
+    (sums, weighted)
 }
 
 #[cfg(test)]
@@ -112,9 +130,32 @@ mod tests {
             (0..n as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 21) as u8).collect()
         };
         for n in (0..200).chain([11_519, 11_520, 11_521, 11_553, 60_000, 200_001]) {
-            for data in [vec![0; n], vec![255; n], noise(n)] {
+            for data in [vec![0; n], vec![255; n], vec![1; n], noise(n)] {
                 assert_eq!(fletcher32_be_words(&data), slow(&data), "{n} bytes");
             }
+        }
+    }
+
+    #[test]
+    fn fletcher32_equals_sums_of_words_modulo_65535() {
+        let mut state = 7_u64;
+        let mut next = move |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        // In exact numbers; 65535 stands for a remainder of zero unless there was nothing to add.
+        let remainder = |s: u128| if s > 0 && s.is_multiple_of(65535) { 65535 } else { (s % 65535) as u32 };
+        for _ in 0..2000 {
+            let most = [2, 16, 256][next(3)];
+            let unit: Vec<u8> = (0..next(700)).map(|_| (255 - next(most)) as u8).collect();
+            let data = unit.repeat(1 + next(40));
+            let (mut first, mut second) = (0_u128, 0_u128);
+            for pair in data.chunks(2) {
+                first += u128::from(pair[0]) * 256 + pair.get(1).map_or(0, |b| u128::from(*b));
+                second += first;
+            }
+            let expected = remainder(second) << 16 | remainder(first);
+            assert_eq!(fletcher32_be_words(&data), expected, "{} bytes", data.len());
         }
     }
 }

@@ -5,9 +5,9 @@
 //! Bounds are checked everywhere; only the copies, shared with the other LZ77 decoders, and the checksum are vector
 //! code.
 
-use super::tables::{END, EXCEPTION, LINK, LITERAL, Stated, Tables};
-use crate::simd::adler::adler32;
-use crate::simd::copies::{Copy, Decode, with_copy};
+use super::tables::{DISTANCE_BITS, END, EXCEPTION, LINK, LITERAL, SYMBOL_BITS, Stated, Tables};
+use crate::simd::adler::{self, adler32};
+use crate::simd::copies::{self, Copy, Decode, with_copy};
 use crate::simd::{Level, level};
 use tensilo_core::{Error, Result};
 
@@ -63,8 +63,9 @@ impl Decode for Stream<'_> {
     #[inline(always)]
     fn decode(self, src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
         let mut bits = Bits { src, at: 0, held: 0, have: 0 };
-        let mut op = 0;
+        let (mut op, mut found) = (0, adler::EMPTY);
         loop {
+            let start = op;
             let kind = bits.take(3)?;
             match kind >> 1 {
                 0 => op = stored(&mut bits, dst, op)?,
@@ -78,6 +79,10 @@ impl Decode for Stream<'_> {
                 }
                 _ => return Err(damaged("an unknown kind of block")),
             }
+            if self.zlib {
+                // Block by block, while its data are in the cache.
+                found = adler32(self.level, found, &dst[start..op]);
+            }
             if kind & 1 != 0 {
                 break;
             }
@@ -88,7 +93,6 @@ impl Decode for Stream<'_> {
         bits.align();
         let check = [bits.take(8)?, bits.take(8)?, bits.take(8)?, bits.take(8)?];
         let check = check.into_iter().fold(0, |c, byte| c << 8 | byte);
-        let found = adler32(self.level, &dst[..op]);
         if check != found {
             return Err(Error::corrupt(format!(
                 "zlib checksum is {check:#010x}, the data's is {found:#010x}"
@@ -188,40 +192,48 @@ fn stored(bits: &mut Bits, dst: &mut [u8], op: usize) -> Result<usize> {
     Ok(op + length)
 }
 
-/// Room that the fast loop wants for a round: three literals. Copies look at the room themselves.
-const ROOM: usize = 3;
-/// Bytes of the source that must be left for a round of the fast loop: two refills, each of 8 bytes.
-const AHEAD: usize = 16;
+/// Output that a round of the fast loop may write: three literals, the longest copy, and what copies write past their end.
+const ROOM: usize = 3 + 258 + copies::ROOM;
+/// Output that a round near the end of the destination may write without looking at the room: three literals.
+const LITTLE_ROOM: usize = 3;
+/// Bytes of the source that must be left for a round: three refills, each of up to 7 bytes that loads 8.
+const AHEAD: usize = 24;
+
+/// Bits of a distance in the table, of its extra bits, and of the symbol behind it, which is looked up at once.
+const LEAST: u32 = DISTANCE_BITS + 13 + SYMBOL_BITS;
 
 /// Decodes one compressed block; returns where its output ends.
 ///
 /// The entry of the next symbol is looked up before the copy of the one before, which hides the time that it takes.
 #[inline(always)]
 fn block(tables: &Tables, bits: &mut Bits, dst: &mut [u8], op: usize, copy: &impl Copy) -> Result<usize> {
+    let Some(rest) = bits.src.get(bits.at..) else { return Err(damaged("it ends early")) };
     let mut fast = Fast {
-        src: bits.src,
-        at: bits.at,
+        rest,
         held: bits.held,
         have: bits.have,
         op,
         symbols: (1 << tables.symbol_bits) - 1,
         distances: (1 << tables.distance_bits) - 1,
     };
-    let ended = match (bits.src.len().checked_sub(AHEAD), dst.len().checked_sub(ROOM)) {
-        (Some(last_at), Some(last_op)) if fast.at <= last_at && fast.op <= last_op => {
-            fast.run(tables, dst, last_at, last_op, copy)?
-        }
-        _ => false,
-    };
-    (bits.at, bits.held, bits.have) = (fast.at, fast.held, fast.have);
+    let mut ended = false;
+    if let Some(last_op) = dst.len().checked_sub(ROOM) {
+        ended = fast.run::<true>(tables, dst, last_op, copy)?;
+    }
+    if let (false, Some(last_op)) = (ended, dst.len().checked_sub(LITTLE_ROOM)) {
+        ended = fast.run::<false>(tables, dst, last_op, copy)?;
+    }
+    bits.at = bits.src.len() - fast.rest.len();
+    (bits.held, bits.have) = (fast.held, fast.have & 63);
     if ended { Ok(fast.op) } else { careful(tables, bits, dst, fast.op) }
 }
 
 /// What the fast loop keeps in registers.
 struct Fast<'a> {
-    src: &'a [u8],
-    at: usize,
+    /// What follows the bits that are held.
+    rest: &'a [u8],
     held: u64,
+    /// Counted in the lowest six bits; the others hold what entries carry besides, which is cheaper than masking it.
     have: u32,
     op: usize,
     /// Masks of the two tables' indices.
@@ -233,10 +245,9 @@ impl Fast<'_> {
     /// Makes at least 56 bits available with one load, which the caller left room for.
     #[inline(always)]
     fn refill(&mut self) {
-        let word =
-            self.src.get(self.at..).and_then(|s| s.first_chunk()).map_or(0, |w| u64::from_le_bytes(*w));
-        self.held |= word << self.have;
-        self.at += ((63 - self.have) >> 3) as usize;
+        let Some(word) = self.rest.first_chunk() else { return };
+        self.held |= u64::from_le_bytes(*word) << (self.have & 63);
+        self.rest = &self.rest[7 - (self.have >> 3 & 7) as usize..];
         self.have |= 56;
     }
 
@@ -244,7 +255,7 @@ impl Fast<'_> {
     #[inline(always)]
     fn take(&mut self, entry: u32) {
         self.held >>= entry & 63;
-        self.have = self.have.wrapping_sub(entry & 0xff) & 63;
+        self.have = self.have.wrapping_sub(entry);
     }
 
     #[inline(always)]
@@ -252,19 +263,22 @@ impl Fast<'_> {
         tables.symbols[(self.held & self.symbols) as usize & 4095]
     }
 
-    /// Decodes symbols while there is room on both sides; returns whether the block ended.
+    /// Decodes symbols while there is room on both sides; returns whether the block ended. With `ROOMY` there is room
+    /// for any copy up to `last_op`; without, copies look for themselves.
     #[inline(always)]
-    fn run(
+    fn run<const ROOMY: bool>(
         &mut self,
         tables: &Tables,
         dst: &mut [u8],
-        last_at: usize,
         last_op: usize,
         copy: &impl Copy,
     ) -> Result<bool> {
+        if self.rest.len() < AHEAD || self.op > last_op {
+            return Ok(false);
+        }
         self.refill();
         let mut entry = self.symbol(tables);
-        while self.at <= last_at && self.op <= last_op {
+        while self.rest.len() >= AHEAD && self.op <= last_op {
             let mut before = self.held;
             self.take(entry);
             if entry & LITERAL != 0 {
@@ -311,12 +325,16 @@ impl Fast<'_> {
                 }
             }
             let length = base_and_extra(entry, before);
+            // At least 56 - 2 * 11 - 15 - 5 bits are held, as many as the index has.
             let mut entry_of_distance = tables.distances[(self.held & self.distances) as usize & 511];
-            self.refill();
+            if self.have & 63 < LEAST {
+                self.refill();
+            }
             before = self.held;
             self.take(entry_of_distance);
             if entry_of_distance & EXCEPTION != 0 {
                 if entry_of_distance & LINK != 0 {
+                    self.refill();
                     entry_of_distance = tables.distances[subtable(entry_of_distance, self.held) & 511];
                     before = self.held;
                     self.take(entry_of_distance);
@@ -328,7 +346,12 @@ impl Fast<'_> {
             let distance = base_and_extra(entry_of_distance, before);
             entry = self.symbol(tables);
             self.refill();
-            if copy.back(dst, self.op, distance, length).is_none() {
+            let copied = if ROOMY {
+                copy.back_with_room(dst, self.op, distance, length)
+            } else {
+                copy.back(dst, self.op, distance, length)
+            };
+            if copied.is_none() {
                 return Err(bad_copy(dst.len(), self.op, length));
             }
             self.op += length;
@@ -346,8 +369,9 @@ fn subtable(link: u32, held: u64) -> usize {
 /// The base of an entry plus its extra bits, which stand behind its code in `bits`.
 #[inline(always)]
 fn base_and_extra(entry: u32, bits: u64) -> usize {
-    let extra = (bits & ((1 << (entry & 63)) - 1)) >> (entry >> 8 & 31);
-    (entry >> 16 & 0x7fff) as usize + extra as usize
+    // It is no literal and no exception: the bits above those that are meant are zero.
+    let extra = (bits & ((1 << (entry & 63)) - 1)) >> (entry >> 8 & 63);
+    (entry >> 16) as usize + extra as usize
 }
 
 /// Takes the code and extra bits of an entry and adds them to its base.
@@ -512,7 +536,7 @@ mod tests {
             let want = matches!(end, Ok(Status::StreamEnd)).then(|| {
                 out.truncate(state.total_out() as usize);
                 body.truncate(state.total_in() as usize);
-                body.extend(adler32(Level::Safe, &out).to_be_bytes());
+                body.extend(adler32(Level::Safe, adler::EMPTY, &out).to_be_bytes());
                 out
             });
             whole += u32::from(want.is_some());

@@ -8,10 +8,13 @@ const MODULUS: u32 = 65521;
 /// Bytes after which the sums are reduced: 32-bit sums do not overflow before, and a whole number of vectors.
 const PART: usize = 5536;
 
-/// The checksum of some bytes.
+/// The checksum of no bytes.
+pub(crate) const EMPTY: u32 = 1;
+
+/// The checksum of some bytes behind those that have the checksum `before`.
 #[inline]
-pub(crate) fn adler32(level: Level, data: &[u8]) -> u32 {
-    let (mut s1, mut s2) = (1, 0);
+pub(crate) fn adler32(level: Level, before: u32, data: &[u8]) -> u32 {
+    let (mut s1, mut s2) = (before & 0xffff, before >> 16);
     for part in data.chunks(PART) {
         (s1, s2) = match level {
             #[cfg(target_arch = "x86_64")]
@@ -101,7 +104,10 @@ mod tests {
                     b = (b + a) % 65521;
                 }
                 for level in levels() {
-                    assert_eq!(adler32(level, &data), (b << 16) | a, "{n} bytes, {level:?}");
+                    assert_eq!(adler32(level, EMPTY, &data), (b << 16) | a, "{n} bytes, {level:?}");
+                    let (head, tail) = data.split_at(n / 3);
+                    let parts = adler32(level, adler32(level, EMPTY, head), tail);
+                    assert_eq!(parts, (b << 16) | a, "{n} bytes in two parts, {level:?}");
                 }
             }
         }

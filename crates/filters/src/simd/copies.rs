@@ -12,7 +12,16 @@ use tensilo_core::Result;
 pub(crate) trait Copy {
     /// `None` when either side lies outside `dst`. Bytes behind the copy may be overwritten.
     fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()>;
+
+    /// The same where [`ROOM`] bytes are left behind the copy: `None` also where they are not. There is no call in it,
+    /// so that a loop keeps its registers.
+    fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
+        self.back(dst, at, distance, length)
+    }
 }
+
+/// How far copies may write past their end.
+pub(crate) const ROOM: usize = 32;
 
 /// A decoder that is written once for both kinds of copies; mark `decode` as always inlined.
 pub(crate) trait Decode {
@@ -24,7 +33,10 @@ pub(crate) fn with_copy(level: Level, decoder: impl Decode, src: &[u8], dst: &mu
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected, or is below a detected one.
-        Level::Avx2 | Level::Avx512 => unsafe { x86::run(decoder, src, dst) },
+        Level::Avx512 => unsafe { x86::run_avx512(decoder, src, dst) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the same.
+        Level::Avx2 => unsafe { x86::run(decoder, src, dst) },
         _ => decoder.decode(src, dst, Plain),
     }
 }
@@ -41,7 +53,7 @@ impl Copy for Plain {
 
 #[cfg(target_arch = "x86_64")]
 pub(in crate::simd) mod x86 {
-    use super::{Copy, Decode};
+    use super::{Copy, Decode, ROOM};
     use std::arch::x86_64::*;
     use tensilo_core::Result;
 
@@ -53,6 +65,21 @@ pub(in crate::simd) mod x86 {
             let mut i = 0;
             while i < 16 {
                 t[o][i] = (i % o) as u8;
+                i += 1;
+            }
+            o += 1;
+        }
+        t
+    };
+
+    /// The two halves of 32 bytes that repeat the first `o` bytes of a vector; beginnings of copies where `o` is 16.
+    static HALVES: [[[u8; 16]; 2]; 17] = {
+        let mut t = [[[0; 16]; 2]; 17];
+        let mut o = 1;
+        while o < 17 {
+            let mut i = 0;
+            while i < 32 {
+                t[o][i / 16][i % 16] = (i % o) as u8;
                 i += 1;
             }
             o += 1;
@@ -81,23 +108,100 @@ pub(in crate::simd) mod x86 {
         decoder.decode(src, dst, Vectors(()))
     }
 
+    /// Runs a decoder with vector copies that can permute all bytes of a vector.
+    ///
+    /// # Safety
+    /// AVX2, BMI2 and AVX-512 F, BW, VL and VBMI must be present.
+    #[target_feature(enable = "avx2,bmi2,avx512f,avx512bw,avx512vl,avx512vbmi")]
+    pub(super) unsafe fn run_avx512(decoder: impl Decode, src: &[u8], dst: &mut [u8]) -> Result<usize> {
+        decoder.decode(src, dst, Permuted(()))
+    }
+
+    /// Whether a copy from inside to inside has [`ROOM`] behind it.
+    #[inline(always)]
+    fn roomy(dst: &[u8], at: usize, distance: usize, length: usize) -> bool {
+        let Some(behind) = dst.len().checked_sub(at) else { return false };
+        distance.wrapping_sub(1) < at && behind >= ROOM && length <= behind - ROOM
+    }
+
     /// Copies in vectors; made only where AVX2 is present.
     pub(super) struct Vectors(());
 
     impl Copy for Vectors {
         #[inline(always)]
         fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
-            let room = dst.len().checked_sub(at)?;
-            if distance == 0 || distance > at || length > room {
+            match self.back_with_room(dst, at, distance, length) {
+                None => crate::lz77::copy_back(dst, at, distance, length),
+                done => done,
+            }
+        }
+
+        #[inline(always)]
+        fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
+            if !roomy(dst, at, distance, length) {
                 return None;
             }
-            if room - length < 32 {
-                return crate::lz77::copy_back(dst, at, distance, length);
-            }
-            // SAFETY: whoever made this promised AVX2; `distance` bytes lie before `at`, and `length + 32` bytes
+            // SAFETY: whoever made this promised AVX2; `distance` bytes lie before `at`, and `length + ROOM` bytes
             // behind it are inside `dst`.
             unsafe { repeat(dst.as_mut_ptr().add(at), distance, length) };
             Some(())
+        }
+    }
+
+    /// Copies in vectors; made only where AVX2 and AVX-512 VL and VBMI are present.
+    pub(super) struct Permuted(());
+
+    impl Copy for Permuted {
+        #[inline(always)]
+        fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
+            match self.back_with_room(dst, at, distance, length) {
+                None => crate::lz77::copy_back(dst, at, distance, length),
+                done => done,
+            }
+        }
+
+        #[inline(always)]
+        fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
+            if !roomy(dst, at, distance, length) {
+                return None;
+            }
+            // SAFETY: whoever made this promised the instructions; `distance` bytes lie before `at`, and
+            // `length + ROOM` bytes behind it are inside `dst`.
+            unsafe {
+                let to = dst.as_mut_ptr().add(at);
+                if length <= 32 { repeat32(to, distance) } else { repeat(to, distance, length) }
+            }
+            Some(())
+        }
+    }
+
+    /// `WIDE[o][i]` is `i % o`.
+    static WIDE: [[u8; 32]; 33] = {
+        let mut t = [[0; 32]; 33];
+        let mut o = 1;
+        while o < 33 {
+            let mut i = 0;
+            while i < 32 {
+                t[o][i] = (i % o) as u8;
+                i += 1;
+            }
+            o += 1;
+        }
+        t
+    };
+
+    /// Writes 32 bytes at `to`, each equal to the one `offset` before it, without a branch.
+    ///
+    /// # Safety
+    /// `offset` bytes before `to`, at least one, must be initialised, 32 bytes from `to` writable.
+    #[inline]
+    #[target_feature(enable = "avx2,avx512vl,avx512vbmi")]
+    unsafe fn repeat32(to: *mut u8, offset: usize) {
+        // SAFETY: the loads end before to + 32, and of what they read only what lies before `to` is used.
+        unsafe {
+            let order = _mm256_loadu_si256(WIDE[offset.min(32)].as_ptr().cast());
+            let from = _mm256_loadu_si256(to.sub(offset).cast_const().cast());
+            _mm256_storeu_si256(to.cast(), _mm256_permutexvar_epi8(order, from));
         }
     }
 
@@ -126,9 +230,23 @@ pub(in crate::simd) mod x86 {
         // read past it is never kept: the copy forms need offset >= their width, or >= what is kept.
         unsafe {
             let from = to.sub(offset).cast_const();
-            if length <= 32 && offset >= length {
-                // Nearly all copies: what is kept of one vector does not overlap its source.
-                copy32(from, to);
+            if length <= 32 {
+                // Nearly all copies, without a branch: halves repeat what lies before them, or are two copies.
+                let [first, second] = &HALVES[offset.min(16)];
+                let a = _mm_loadu_si128(from.cast());
+                let a = _mm_shuffle_epi8(a, _mm_loadu_si128(first.as_ptr().cast()));
+                _mm_storeu_si128(to.cast(), a);
+                let b = _mm_loadu_si128(from.add(16 * usize::from(offset >= 16)).cast());
+                let b = _mm_shuffle_epi8(b, _mm_loadu_si128(second.as_ptr().cast()));
+                _mm_storeu_si128(to.add(16).cast(), b);
+            } else if offset == 1 {
+                // One byte is there sooner than a vector that was stored in pieces.
+                let whole = _mm256_set1_epi8(from.cast::<i8>().read());
+                let mut done = 0;
+                while done < length {
+                    _mm256_storeu_si256(to.add(done).cast(), whole);
+                    done += 32;
+                }
             } else if offset >= 32 {
                 copy32(from, to);
                 let mut done = 32;
@@ -199,6 +317,33 @@ mod tests {
                 results.push(dst[..n].to_vec());
             }
             assert!(results.windows(2).all(|w| w[0] == w[1]));
+        }
+    }
+
+    /// Copies once, to 80, by a distance and a length.
+    struct One(usize, usize);
+
+    impl Decode for One {
+        #[inline(always)]
+        fn decode(self, _src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
+            copy.back_with_room(dst, 80, self.0, self.1).expect("there is room");
+            Ok(80 + self.1)
+        }
+    }
+
+    #[test]
+    fn each_distance_and_length_copies_byte_by_byte() {
+        let start: Vec<u8> = (0..80 + 300 + ROOM).map(|i| (i * 37 % 251) as u8).collect();
+        for (distance, length) in (1..=80).flat_map(|d| (0..=300).map(move |l| (d, l))) {
+            let mut expected = start.clone();
+            for at in 80..80 + length {
+                expected[at] = expected[at - distance];
+            }
+            for level in levels() {
+                let mut dst = start.clone();
+                let end = with_copy(level, One(distance, length), &[], &mut dst).unwrap();
+                assert!(dst[..end] == expected[..end], "{length} bytes from {distance} before, {level:?}");
+            }
         }
     }
 }
