@@ -47,8 +47,11 @@ impl Filter for Shuffle {
         src: &[u8],
         dst: &mut Vec<u8>,
     ) -> Result<Encoded> {
-        dst.resize(src.len(), 0);
-        shuffle(src, dst, element_size(values)?);
+        let size = element_size(values)?;
+        dst.reserve_exact(src.len());
+        let whole = if size == 1 { 0 } else { src.len() / size * size };
+        bytes::append_planes(simd::level(), &src[..whole], size, dst);
+        dst.extend_from_slice(&src[whole..]);
         Ok(Encoded::Written)
     }
 }

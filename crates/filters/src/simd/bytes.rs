@@ -61,11 +61,52 @@ pub(crate) fn deinterleave(
     assert!(
         fits(planes.len(), stride, count, size) && count.checked_mul(size).is_some_and(|n| n <= src.len())
     );
-    let done = match level {
+    // SAFETY: the assertion above bounds all accesses.
+    let done = unsafe { deinterleave_tiles(level, src, count, size, planes.as_mut_ptr(), stride) };
+    deinterleave_safe(src, done..count, size, planes, stride);
+}
+
+/// Appends the planes of all elements of `src`, one behind the other, to `dst`: what [`deinterleave`] writes, without
+/// zeroing the room first. Bytes behind the last whole element are left out.
+pub(crate) fn append_planes(level: Level, src: &[u8], size: usize, dst: &mut Vec<u8>) {
+    let Some(count) = src.len().checked_div(size) else { return };
+    let (whole, before) = (count * size, dst.len());
+    dst.reserve_exact(whole);
+    if level == Level::Safe {
+        dst.resize(before + whole, 0);
+        return deinterleave_safe(src, 0..count, size, &mut dst[before..], count);
+    }
+    let spare = &mut dst.spare_capacity_mut()[..whole];
+    // SAFETY: `src` holds `count` elements, and the room is as long: `size` planes of `count` bytes.
+    let done = unsafe { deinterleave_tiles(level, src, count, size, spare.as_mut_ptr().cast(), count) };
+    for (k, plane) in spare.chunks_exact_mut(count.max(1)).enumerate() {
+        for (i, byte) in plane.iter_mut().enumerate().skip(done) {
+            byte.write(src[i * size + k]);
+        }
+    }
+    // SAFETY: in each plane the tiles have written the first `done` bytes, and the loop the others.
+    unsafe { dst.set_len(before + whole) };
+}
+
+/// Writes the planes of a leading number of elements, all of them, and returns that number.
+///
+/// # Safety
+/// `level` must be present; `count * size` bytes of `src` and `(size - 1) * stride + count` from `planes` must be inside
+/// what is readable and writable.
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "there are no tiles"))]
+unsafe fn deinterleave_tiles(
+    level: Level,
+    src: &[u8],
+    count: usize,
+    size: usize,
+    planes: *mut u8,
+    stride: usize,
+) -> usize {
+    match level {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level was detected, or is below a detected one; the assertion above bounds all accesses.
+        // SAFETY: the caller vouches for it.
         Level::Avx2 | Level::Avx512 if count >= 32 => unsafe {
-            let (src, dst) = (src.as_ptr(), planes.as_mut_ptr());
+            let (src, dst) = (src.as_ptr(), planes);
             match size {
                 2 if level == Level::Avx512 => x86::deinterleave2_vbmi(src, count, dst, stride),
                 4 if level == Level::Avx512 => x86::deinterleave4_vbmi(src, count, dst, stride),
@@ -79,8 +120,7 @@ pub(crate) fn deinterleave(
             }
         },
         _ => 0,
-    };
-    deinterleave_safe(src, done..count, size, planes, stride);
+    }
 }
 
 fn fits(len: usize, stride: usize, count: usize, size: usize) -> bool {
@@ -488,6 +528,12 @@ mod tests {
                             assert_eq!(planes[k * stride + i], src[i * size + k], "{level:?} {size} {count}");
                         }
                         assert_eq!(planes[k * stride + count..(k + 1) * stride], [0xEE; 3]);
+                    }
+                    let mut appended = vec![0xEE; 7];
+                    append_planes(level, &[&src[..], &noise(size - 1)].concat(), size, &mut appended);
+                    assert_eq!(appended.len(), 7 + size * count);
+                    for (k, plane) in appended[7..].chunks_exact(count.max(1)).enumerate() {
+                        assert!(plane == &planes[k * stride..][..count], "{level:?} {size} {count}");
                     }
                     let mut back = vec![0xEE; size * count + 5];
                     interleave(level, &planes, stride, count, size, &mut back);
