@@ -15,6 +15,7 @@ mod pack;
 mod pack_v2;
 mod pack_v2_data;
 mod pack_v2_file;
+mod pack_v2_full;
 mod plot;
 mod records;
 mod report;
@@ -67,6 +68,7 @@ fn run(args: &[String]) -> Result<(), String> {
     // These take options of their own.
     match args {
         [name, rest @ ..] if name == "pack" => return pack::run(rest),
+        [name, rest @ ..] if name == "pack-v2-child" => return pack_v2_full::in_child(rest),
         [name, rest @ ..] if name == "pack-v2" => return pack_v2::run(rest),
         [name, rest @ ..] if name == "pack-family" => return pack::make(rest),
         [name, rest @ ..] if name == "pack-child" => return pack::child(rest),
@@ -85,7 +87,7 @@ fn run(args: &[String]) -> Result<(), String> {
         COMPARISONS.iter().for_each(|(name, what, _)| println!("{name:12} {what}"));
         println!("{:12} a detector family packed, part by part, and by h5py and NumPy; --full", "pack");
         println!(
-            "{:12} pack format 2, format 1, bitshuffle with zstd and LZ4, blosc2; KIND…, --scans N, --full",
+            "{:12} pack format 2, format 1, bitshuffle with zstd and LZ4, blosc2; KIND…, --scans N, --family, --full",
             "pack-v2"
         );
         println!("{:12} only makes such a family: FOLDER, --full", "pack-family");

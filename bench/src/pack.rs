@@ -70,11 +70,11 @@ pub fn make(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn scan(full: bool) -> [u64; 2] {
+pub fn scan(full: bool) -> [u64; 2] {
     if full { [512, 512] } else { [64, 128] }
 }
 
-fn frames(full: bool) -> usize {
+pub fn frames(full: bool) -> usize {
     if full { 3000 } else { 200 }
 }
 

@@ -1,7 +1,8 @@
 //! Blocks of pack format 2 against bitshuffle with zstd and LZ4, by h5py and natively, and against blosc2: ratio,
 //! encoding, decoding, one frame, a detector region, a bright-field image.
 //!
-//! `bench pack-v2 [--scans N] [--no-python] [KIND…]`; a kind is named by its first word's beginning. Every decoder's
+//! `bench pack-v2 [--scans N] [--no-python] [KIND…]`; a kind is named by its beginning. `--family` and `--full` pack a
+//! detector family in both formats instead. Every decoder's
 //! output is compared before it is timed.
 #![expect(clippy::disallowed_methods, reason = "files that live as long as a measurement")]
 
@@ -45,6 +46,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         match arg.as_str() {
             "--scans" => scans = args.next().and_then(|n| n.parse().ok()).ok_or("--scans takes a number")?,
             "--no-python" => python = false,
+            "--family" | "--full" => return crate::pack_v2_full::run(arg == "--full"),
             word => kinds.push(word.to_owned()),
         }
     }

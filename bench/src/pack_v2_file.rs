@@ -157,7 +157,7 @@ fn second(stack: &Stack, master: &Path, folder: &Path) -> Result<Row> {
     })
 }
 
-fn made_second(master: &Path, path: &Path, threads: Threads) -> Result<()> {
+pub fn made_second(master: &Path, path: &Path, threads: Threads) -> Result<()> {
     use v2::{plan, produce, source::inspect};
     let options = inspect::InspectOptions { threads, ..Default::default() };
     let inspection = inspect::inspect(master, &options, &Quiet)?;
@@ -222,7 +222,7 @@ fn first(stack: &Stack, master: &Path, folder: &Path) -> Result<Row> {
     })
 }
 
-fn made_first(master: &Path, folder: &Path, path: &Path, threads: Threads) -> Result<()> {
+pub fn made_first(master: &Path, folder: &Path, path: &Path, threads: Threads) -> Result<()> {
     use tensilo_pack::{plan, produce, source::inspect};
     let index_dir = Some(folder.join("index"));
     let options = inspect::InspectOptions { index_dir: index_dir.clone(), threads, ..Default::default() };

@@ -24,7 +24,7 @@ pub(super) enum Wanted {
 
 /// The extents of one unit: `rows` are scans, of which the group's counts are the first eight from `at`.
 #[inline(always)]
-pub(super) fn extent<W: Count>(rows: &[W], stride: usize, at: usize, pixels: usize) -> Extent {
+fn extent<W: Count>(rows: &[W], stride: usize, at: usize, pixels: usize) -> Extent {
     let (mut low, mut high) = ([0_u32; GROUP], [0_u32; GROUP]);
     let (mut most, mut least) = ([W::default(); GROUP], [W::narrow(u32::MAX); GROUP]);
     for row in rows.chunks_exact(stride) {
@@ -44,6 +44,47 @@ pub(super) fn extent<W: Count>(rows: &[W], stride: usize, at: usize, pixels: usi
         extent.least = extent.least.min(least[i].widen());
     }
     extent
+}
+
+/// Counts whose extents are found at once.
+const LINE: usize = 4 * GROUP;
+
+/// The extents of all units of a segment, in the order of groups. The last group has fewer pixels where the rows have.
+#[inline(always)]
+pub(super) fn extents<W: Count>(rows: &[W], stride: usize, pixels: usize, to: &mut Vec<Extent>) {
+    to.clear();
+    for at in (0..stride).step_by(LINE) {
+        if W::BYTES == 2 && at + LINE <= pixels && rows.len() <= 256 * stride {
+            let rows: &[u16] = bytemuck::cast_slice(rows);
+            if let Some(four) = small_extents(rows, stride, at) {
+                to.extend(four);
+                continue;
+            }
+        }
+        for at in (at..stride.min(at + LINE)).step_by(GROUP) {
+            to.push(extent(rows, stride, at, GROUP.min(pixels - at)));
+        }
+    }
+}
+
+/// The extents of four units of at most 256 scans whose counts are below 256, so that sums fit 16 bits.
+#[inline(always)]
+fn small_extents(rows: &[u16], stride: usize, at: usize) -> Option<[Extent; 4]> {
+    let (mut sums, mut most, mut least) = ([0_u16; LINE], [0_u16; LINE], [u16::MAX; LINE]);
+    for row in rows.chunks_exact(stride) {
+        let counts: &[u16; LINE] = row[at..].first_chunk().expect("rows hold whole groups");
+        for i in 0..LINE {
+            sums[i] = sums[i].wrapping_add(counts[i]);
+            most[i] = most[i].max(counts[i]);
+            least[i] = least[i].min(counts[i]);
+        }
+    }
+    let of_group = |g: usize| Extent {
+        sums: std::array::from_fn(|i| sums[g * GROUP + i].into()),
+        most: std::array::from_fn(|i| most[g * GROUP + i].into()),
+        least: least[g * GROUP..][..GROUP].iter().min().copied().unwrap_or(0).into(),
+    };
+    most.iter().all(|v| *v < 256).then(|| std::array::from_fn(of_group))
 }
 
 /// Sum of the squares of the distances from `middle`, of the first `pixels` of a group.

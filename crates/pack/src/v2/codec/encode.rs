@@ -97,7 +97,11 @@ fn load<T: Count, W: Count>(values: &[T], layout: Layout, shape: BlockShape, to:
             prefetch(from, AHEAD * layout.scan_stride + row * layout.row_stride, columns);
             let from = &from[row * layout.row_stride..][..to.len()];
             if T::BYTES == W::BYTES {
-                to.copy_from_slice(bytemuck::cast_slice(from));
+                // In pieces of a size that is known: no call for each row.
+                let from: &[W] = bytemuck::cast_slice(from);
+                let ((pieces, rest), (to, to_rest)) = (from.as_chunks::<32>(), to.as_chunks_mut::<32>());
+                to.iter_mut().zip(pieces).for_each(|(to, from)| *to = *from);
+                to_rest.copy_from_slice(rest);
                 continue;
             }
             let mut most = 0;
@@ -154,15 +158,14 @@ fn with<W: Count, B: Bits>(
 #[inline(always)]
 fn class<W: Count>(rows: &[W], shape: BlockShape, groups: usize, segment: usize, work: &mut Work) {
     let stride = groups * GROUP;
-    work.extents.clear();
     work.wanted.clear();
     work.bases.clear();
     let mut before = None;
     for rows in rows.chunks(segment * stride) {
-        for group in 0..groups {
+        choose::extents(rows, stride, shape.pixels, &mut work.extents);
+        for (group, extent) in work.extents.iter().enumerate() {
             let (at, pixels) = (group * GROUP, GROUP.min(shape.pixels - group * GROUP));
-            let extent = choose::extent(rows, stride, at, pixels);
-            let (wanted, base) = choose::choose(&extent, rows, stride, at, pixels, before);
+            let (wanted, base) = choose::choose(extent, rows, stride, at, pixels, before);
             work.wanted.push(wanted);
             work.bases.push(base);
             before = Some(wanted);
@@ -221,9 +224,38 @@ fn symbols<W: Count, B: Bits>(rows: &[W], stride: usize, work: &mut Work) {
     }
 }
 
-/// Symbols of groups of small counts.
+/// Counts of a line: four groups.
+const LINE: usize = 4 * GROUP;
+
+/// Symbols of groups of small counts, by fours of groups where that is possible.
 #[inline(always)]
 fn sparse<W: Count, B: Bits>(counts: &[W], tuple: Tuple, to: &mut [u8]) {
+    if W::BYTES != 2 || tuple == Tuple::Eight {
+        return sparse_groups::<W, B>(counts, tuple, to);
+    }
+    let alphabet = tuple.alphabet();
+    let per = 4 * tuple.symbols();
+    for (counts, to) in counts.chunks(LINE).zip(to.chunks_mut(per)) {
+        let line: Option<&[u16; LINE]> = bytemuck::cast_slice(counts).try_into().ok();
+        let Some((pairs, true)) = line.map(B::pairs) else {
+            sparse_groups::<W, B>(counts, tuple, to);
+            continue;
+        };
+        if tuple == Tuple::Two {
+            to.copy_from_slice(&pairs);
+            continue;
+        }
+        let mut symbols = 0_u64;
+        for (i, key) in pairs.as_chunks::<2>().0.iter().enumerate() {
+            symbols |= u64::from(alphabet.symbol_of_four(u16::from_le_bytes(*key))) << (8 * i);
+        }
+        to.copy_from_slice(&symbols.to_le_bytes());
+    }
+}
+
+/// Symbols of single groups of small counts.
+#[inline(always)]
+fn sparse_groups<W: Count, B: Bits>(counts: &[W], tuple: Tuple, to: &mut [u8]) {
     let alphabet = tuple.alphabet();
     let groups = counts.chunks_exact(GROUP).map(|c| bytes::<W, B>(c.try_into().expect("a group")));
     match tuple {
@@ -250,8 +282,54 @@ fn sparse<W: Count, B: Bits>(counts: &[W], tuple: Tuple, to: &mut [u8]) {
 
 /// Symbols and raw bits of groups of large counts.
 #[inline(always)]
-fn dense<W: Count, B: Bits>(counts: &[W], bases: &[u32], run: &Run, to: &mut [u8], raw: &mut [u8]) {
+fn dense<W: Count, B: Bits>(counts: &[W], run_bases: &[u32], run: &Run, to: &mut [u8], raw: &mut [u8]) {
     let shift = run.kind.shift;
+    let mut at = 0;
+    if W::BYTES == 2 && shift <= 8 {
+        let lines = counts.len() / LINE;
+        let (counts, bases) = (bytemuck::cast_slice::<W, u16>(counts), run_bases.as_chunks::<4>().0);
+        for (i, (counts, bases)) in counts.as_chunks::<LINE>().0.iter().zip(bases).enumerate() {
+            let (pairs, small, low) = B::split_line(counts, &bases.map(|b| b as u16), shift);
+            let to = &mut to[4 * GROUP / 2 * i..][..16];
+            to.copy_from_slice(&pairs);
+            if !small {
+                for (g, to) in to.chunks_exact_mut(4).enumerate() {
+                    let counts = counts[g * GROUP..].first_chunk().expect("a group");
+                    let (high, _) = B::split(counts, bases[g] as u16, shift);
+                    let symbols = B::squeeze(high & 0x0f0f_0f0f_0f0f_0f0f, 4) as u32;
+                    to.copy_from_slice(&(symbols | too_large(high, Tuple::Two)).to_le_bytes());
+                }
+            }
+            for low in low.iter().filter(|_| shift > 0) {
+                put_low::<B>(*low, shift, &mut raw[at..]);
+                at += shift as usize;
+            }
+        }
+        let done = lines * 4;
+        return dense_groups::<W, B>(
+            bytemuck::cast_slice(&counts[lines * LINE..]),
+            &run_bases[done..],
+            shift,
+            &mut to[4 * done..],
+            &mut raw[at..],
+        );
+    }
+    dense_groups::<W, B>(counts, run_bases, shift, to, raw);
+}
+
+/// Appends the low bits of a group at the beginning of `raw`; what is written too far is written again by the next group.
+#[inline(always)]
+fn put_low<B: Bits>(low: u64, shift: u32, raw: &mut [u8]) {
+    let bits = B::squeeze(low, shift).to_le_bytes();
+    match raw.first_chunk_mut() {
+        Some(eight) => *eight = bits,
+        None => raw[..shift as usize].copy_from_slice(&bits[..shift as usize]),
+    }
+}
+
+/// Symbols and raw bits of single groups of large counts.
+#[inline(always)]
+fn dense_groups<W: Count, B: Bits>(counts: &[W], bases: &[u32], shift: u32, to: &mut [u8], raw: &mut [u8]) {
     let mut at = 0;
     for ((counts, base), to) in counts.chunks_exact(GROUP).zip(bases).zip(to.chunks_exact_mut(4)) {
         let counts: &[W; GROUP] = counts.try_into().expect("a group");
@@ -265,12 +343,7 @@ fn dense<W: Count, B: Bits>(counts: &[W], bases: &[u32], run: &Run, to: &mut [u8
         if shift > 8 {
             low_bits::<W, B>(counts, shift, &mut raw[at..at + shift as usize]);
         } else if shift > 0 {
-            let bits = B::squeeze(low, shift).to_le_bytes();
-            // What is written too far is written again by the next group.
-            match raw[at..].first_chunk_mut() {
-                Some(eight) => *eight = bits,
-                None => raw[at..at + shift as usize].copy_from_slice(&bits[..shift as usize]),
-            }
+            put_low::<B>(low, shift, &mut raw[at..]);
         }
         at += shift as usize;
     }
@@ -384,7 +457,7 @@ const APART: usize = 512;
 /// table of their own pays.
 #[inline(always)]
 fn fixed_will_do(symbols: &[u8], model: &Frequencies) -> Option<u64> {
-    if symbols.len() < 16 * APART {
+    if symbols.len() < 4 * APART {
         return None;
     }
     let mut parts = [[0_u32; 256]; 4];

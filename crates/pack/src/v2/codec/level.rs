@@ -87,6 +87,27 @@ pub(super) trait Bits: Copy {
         (u64::from_le_bytes(high), u64::from_le_bytes(low))
     }
 
+    /// Sixteen pairs of counts at four bits each, and whether all are below 16; only then the pairs mean anything.
+    #[inline(always)]
+    fn pairs(counts: &[u16; 32]) -> ([u8; 16], bool) {
+        let pair = |i: usize| (counts[2 * i] & 15 | (counts[2 * i + 1] & 15) << 4) as u8;
+        (std::array::from_fn(pair), counts.iter().all(|v| *v < 16))
+    }
+
+    /// As [`split`](Bits::split) and [`pairs`](Bits::pairs) of four groups, each with its base: pairs of high parts, whether
+    /// all are below 16, low parts.
+    #[inline(always)]
+    fn split_line(counts: &[u16; 32], bases: &[u16; 4], shift: u32) -> ([u8; 16], bool, [u64; 4]) {
+        let (mut high, mut low) = ([0_u16; 32], [0; 4]);
+        for (g, (counts, high)) in counts.as_chunks::<8>().0.iter().zip(high.as_chunks_mut().0).enumerate() {
+            let (above, below) = Self::split(counts, bases[g], shift);
+            *high = above.to_le_bytes().map(u16::from);
+            low[g] = below;
+        }
+        let (pairs, small) = Self::pairs(&high);
+        (pairs, small, low)
+    }
+
     /// Some bytes from a place on.
     ///
     /// # Safety
@@ -198,6 +219,49 @@ impl Bits for Bmi2 {
     }
 
     #[inline(always)]
+    fn pairs(counts: &[u16; 32]) -> ([u8; 16], bool) {
+        // SAFETY: as in `squeeze`; the array has 64 bytes.
+        unsafe {
+            let v: [__m256i; 2] =
+                std::array::from_fn(|i| _mm256_loadu_si256(counts.as_ptr().add(16 * i).cast()));
+            pairs_of(v)
+        }
+    }
+
+    #[inline(always)]
+    fn split_line(counts: &[u16; 32], bases: &[u16; 4], shift: u32) -> ([u8; 16], bool, [u64; 4]) {
+        // SAFETY: as in `squeeze`; the arrays have 64, 8 and 32 bytes.
+        unsafe {
+            let bases = _mm256_set1_epi64x(i64::from_ne_bytes(bytemuck::cast(*bases)));
+            // Each base eight times: within each half, bytes of two of them.
+            let spread = |first: i8| {
+                let base = |k: i8| {
+                    let [low, high] = [first + 2 * k, first + 2 * k + 1];
+                    i64::from_le_bytes([low, high, low, high, low, high, low, high].map(|b| b as u8))
+                };
+                _mm256_setr_epi64x(base(0), base(0), base(1), base(1))
+            };
+            let by = _mm_cvtsi32_si128(shift as i32);
+            let low_bits = _mm256_set1_epi16(((1 << shift) - 1) as i16);
+            let mut low = [0_u64; 4];
+            let mut high = [_mm256_setzero_si256(); 2];
+            for i in 0..2 {
+                let v = _mm256_loadu_si256(counts.as_ptr().add(16 * i).cast());
+                let base = _mm256_shuffle_epi8(bases, spread(4 * i as i8));
+                let above = _mm256_srl_epi16(_mm256_sub_epi16(v, base), by);
+                let enough = _mm256_cmpeq_epi16(_mm256_max_epu16(v, base), v);
+                high[i] = _mm256_or_si256(above, _mm256_xor_si256(enough, _mm256_set1_epi16(-1)));
+                let below = _mm256_and_si256(v, low_bits);
+                let packed = _mm256_packus_epi16(below, below);
+                low[2 * i] = _mm256_extract_epi64::<0>(packed) as u64;
+                low[2 * i + 1] = _mm256_extract_epi64::<2>(packed) as u64;
+            }
+            let (pairs, small) = pairs_of(high);
+            (pairs, small, low)
+        }
+    }
+
+    #[inline(always)]
     unsafe fn read<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
         debug_assert!(at + N <= bytes.len());
         // SAFETY: the caller's promise; byte arrays lie anywhere.
@@ -266,6 +330,27 @@ unsafe fn nibbles(codes: &[u8; 16]) -> [__m256i; 2] {
     })
 }
 
+/// Thirty-two words below 16 as pairs of four bits each, and whether they are.
+///
+/// # Safety
+/// AVX2 was detected.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn pairs_of(words: [__m256i; 2]) -> ([u8; 16], bool) {
+    // SAFETY: the caller's promise; arrays and vectors of 16 bytes hold any bits.
+    unsafe {
+        let any = _mm256_or_si256(words[0], words[1]);
+        let small = _mm256_testz_si256(any, _mm256_set1_epi16(!15)) == 1;
+        // Low words of each double word, and high ones at their side; then the low byte of each double word.
+        let pairs = words.map(|w| _mm256_or_si256(w, _mm256_srli_epi32::<12>(w)));
+        let bytes = pairs.map(|p| _mm256_and_si256(p, _mm256_set1_epi32(0xff)));
+        let words = _mm256_packus_epi32(bytes[0], bytes[1]);
+        let packed = _mm256_packus_epi16(words, words);
+        let ordered = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
+        (std::mem::transmute::<__m128i, [u8; 16]>(_mm256_castsi256_si128(ordered)), small)
+    }
+}
+
 /// Eight words as bytes, those above 255 as 255.
 ///
 /// # Safety
@@ -311,6 +396,43 @@ mod tests {
                     assert_eq!(Bmi2::squeeze(bytes, w), narrow);
                     assert_eq!(Bmi2::spread(x, w), wide);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn moves_of_lines_equal_their_definition() {
+        let mut x = 5_u64;
+        for round in 0..4000_u32 {
+            let mut next = || {
+                x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) ^ 77;
+                x >> 17
+            };
+            let shift = round % 9;
+            let small: [u16; 32] = std::array::from_fn(|_| next() as u16 & 15);
+            let mut counts = small;
+            if round % 3 == 0 {
+                counts[round as usize % 32] = 16 << (round % 12);
+            }
+            let (pairs, fits) = Plain::pairs(&counts);
+            assert_eq!(fits, round % 3 != 0);
+            if fits {
+                let bytes = small.as_chunks::<2>().0.iter().map(|[a, b]| (a + 16 * b) as u8);
+                assert!(bytes.eq(pairs));
+            }
+            let bases: [u16; 4] = std::array::from_fn(|_| (next() as u16 >> (next() % 16)) >> shift << shift);
+            let wide: [u16; 32] = std::array::from_fn(|i| {
+                let above = (next() as u16 & 15) << shift | next() as u16 & ((1 << shift) - 1);
+                bases[i / 8].wrapping_add(if round % 2 == 0 { above } else { next() as u16 })
+            });
+            let (high, small, low) = Plain::split_line(&wide, &bases, shift);
+            #[cfg(target_arch = "x86_64")]
+            if detected() >= Level::Avx2 {
+                let (theirs, fit) = Bmi2::pairs(&counts);
+                assert!(fit == fits && (!fits || theirs == pairs));
+                let (theirs, fit, below) = Bmi2::split_line(&wide, &bases, shift);
+                assert_eq!((fit, below), (small, low));
+                assert!(!fit || theirs == high);
             }
         }
     }

@@ -36,9 +36,9 @@ use std::ops::Range;
 use tensilo_core::{Error, Result};
 
 /// Detector rows of a block away from the edges.
-pub const BLOCK_ROWS: usize = 4;
+pub const BLOCK_ROWS: usize = 8;
 /// Detector columns of a block away from the edges.
-pub const BLOCK_COLUMNS: usize = 64;
+pub const BLOCK_COLUMNS: usize = 96;
 /// Pixels of a block away from the edges.
 pub const BLOCK_PIXELS: usize = BLOCK_ROWS * BLOCK_COLUMNS;
 /// Scans of a block but the last ones.
@@ -306,7 +306,7 @@ pub struct Beside<'a> {
 }
 
 /// Counts that are put together in the nearest cache before they are copied to a cube.
-const CACHED: usize = 1 << 13;
+const CACHED: usize = 1 << 14;
 /// Bytes of a cube that is too large to stay in a cache.
 const FAR: usize = 8 << 20;
 
@@ -355,9 +355,7 @@ fn beside_at<T: Count>(
             break;
         }
         let part = &mut out[column..];
-        if blocks.len() == 1
-            || together(level, blocks, [rows, of_scans], &scans, part, layout, far, scratch).is_err()
-        {
+        if together(level, blocks, [rows, of_scans], &scans, part, layout, far, scratch).is_err() {
             // Which of several fails, and how, shows when they are decoded one after the other.
             let mut column = 0;
             done = blocks.iter().enumerate().try_for_each(|(i, b)| {

@@ -92,6 +92,12 @@ impl Alphabet {
         alphabet
     }
 
+    /// The symbol of four counts at four bits each; the alphabet is that of fours.
+    #[inline(always)]
+    pub fn symbol_of_four(&self, key: u16) -> u8 {
+        self.symbols[usize::from(key)]
+    }
+
     /// The symbols of eight counts as bytes, the first lowest in the result; all counts are below 16, or below 4 where
     /// a symbol stands for eight.
     #[inline(always)]
