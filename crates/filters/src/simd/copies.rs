@@ -196,7 +196,7 @@ pub(in crate::simd) mod x86 {
     /// `offset` bytes before `to`, at least one, must be initialised, 32 bytes from `to` writable.
     #[inline]
     #[target_feature(enable = "avx2,avx512vl,avx512vbmi")]
-    unsafe fn repeat32(to: *mut u8, offset: usize) {
+    pub(in crate::simd) unsafe fn repeat32(to: *mut u8, offset: usize) {
         // SAFETY: the loads end before to + 32, and of what they read only what lies before `to` is used.
         unsafe {
             let order = _mm256_loadu_si256(WIDE[offset.min(32)].as_ptr().cast());

@@ -1,8 +1,9 @@
 //! One-shot LZ4 block decoding.
 //!
-//! The AVX2 decoder copies in whole vectors past what is asked, while both ends are far enough away, and
-//! leaves the rest of the block to the safe decoder, which starts again at the last whole sequence. Short
-//! offsets (bit planes are full of them) become one shuffled pattern that is stored again and again.
+//! The AVX2 and AVX-512 decoders copy in whole vectors past what is asked, while both ends are far enough away. The
+//! last bytes of the block they read from a copy with room behind it; what they cannot finish, damage above all, is left
+//! to the safe decoder, which starts again at the last whole sequence. Short offsets (bit planes are full of them) become
+//! one shuffled pattern that is stored again and again.
 #![expect(unsafe_code, reason = "wild copies; measured 8 to 15 times the safe twin on bitshuffled counts")]
 
 use super::Level;
@@ -18,7 +19,10 @@ pub(crate) fn decode(level: Level, src: &[u8], dst: &mut [u8]) -> Result<usize> 
     let (ip, op) = match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected, or is below a detected one.
-        Level::Avx2 | Level::Avx512 => unsafe { x86::decode(src, dst)? },
+        Level::Avx2 | Level::Avx512 => match unsafe { x86::decode(level, src, dst)? } {
+            x86::Done::All(n) => return Ok(n),
+            x86::Done::Until(ip, op) => (ip, op),
+        },
         _ => (0, 0),
     };
     decode_safe(src, ip, dst, op)
@@ -76,41 +80,99 @@ fn decode_safe(src: &[u8], mut ip: usize, dst: &mut [u8], mut op: usize) -> Resu
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::damaged;
-    use crate::simd::copies::x86::{copy16, copy32, repeat};
+    use crate::simd::Level;
+    use crate::simd::copies::x86::{copy16, copy32, repeat, repeat32};
     use tensilo_core::Result;
 
     /// How far a sequence may run past what it needs, on both sides.
     const SLACK: usize = 64;
 
-    /// Decodes whole sequences while both ends are far away; says how much of both sides is done.
+    /// How far a decoder came.
+    pub(super) enum Done {
+        /// To the end, with so many bytes of output.
+        All(usize),
+        /// Up to a sequence that starts at the first number and whose output starts at the second.
+        Until(usize, usize),
+    }
+
+    /// Decodes while the destination's end is far away.
     ///
     /// # Safety
-    /// AVX2 must be present.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn decode(src: &[u8], dst: &mut [u8]) -> Result<(usize, usize)> {
-        let (src_len, dst_len) = (src.len(), dst.len());
+    /// AVX2 must be present, and what `level` says.
+    pub(super) unsafe fn decode(level: Level, src: &[u8], dst: &mut [u8]) -> Result<Done> {
+        // SAFETY: the caller vouches for the instructions.
+        unsafe { if level == Level::Avx512 { with_avx512(src, dst) } else { with_avx2(src, dst) } }
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    unsafe fn with_avx2(src: &[u8], dst: &mut [u8]) -> Result<Done> {
+        // SAFETY: this function has the instructions.
+        unsafe { both_parts::<false>(src, dst) }
+    }
+
+    #[target_feature(enable = "avx2,bmi2,avx512f,avx512bw,avx512vl,avx512vbmi")]
+    unsafe fn with_avx512(src: &[u8], dst: &mut [u8]) -> Result<Done> {
+        // SAFETY: this function has the instructions.
+        unsafe { both_parts::<true>(src, dst) }
+    }
+
+    /// Decodes while the source's end is far away, then what is left, from a copy with room behind it.
+    #[inline(always)]
+    unsafe fn both_parts<const WIDE: bool>(src: &[u8], dst: &mut [u8]) -> Result<Done> {
+        // SAFETY: the caller vouches for the instructions; all of `src` is readable.
+        let (ip, op) = match unsafe { sequences::<WIDE, false>(src, src.len(), dst, 0)? } {
+            Done::Until(ip, op) => (ip, op),
+            done => return Ok(done),
+        };
+        let mut copy = [0; 3 * SLACK];
+        let rest = &src[ip..];
+        let Some(room) = copy[..2 * SLACK].get_mut(..rest.len()) else { return Ok(Done::Until(ip, op)) };
+        room.copy_from_slice(rest);
+        // SAFETY: the caller vouches for the instructions; SLACK bytes follow the rest.
+        Ok(match unsafe { sequences::<WIDE, true>(&copy, rest.len(), dst, op)? } {
+            Done::Until(further, op) => Done::Until(ip + further, op),
+            done => done,
+        })
+    }
+
+    /// Decodes whole sequences from the start of `src` to behind `op` in `dst`. The block ends after `src_len` bytes;
+    /// `LAST` says that SLACK bytes follow it in `src`.
+    ///
+    /// # Safety
+    /// AVX2 must be present, with `WIDE` AVX-512 VL and VBMI; `src_len`, with `LAST` SLACK bytes more, must be inside
+    /// `src`.
+    #[inline(always)]
+    unsafe fn sequences<const WIDE: bool, const LAST: bool>(
+        src: &[u8],
+        src_len: usize,
+        dst: &mut [u8],
+        mut op: usize,
+    ) -> Result<Done> {
+        // What is readable.
+        let src_end = if LAST { src_len + SLACK } else { src_len };
+        let dst_len = dst.len();
         let (s, d) = (src.as_ptr(), dst.as_mut_ptr());
-        let (mut ip, mut op) = (0, 0);
+        let mut ip = 0;
         // Every pointer below is s or d plus an index, and every access is at most SLACK bytes past an index
-        // that was checked against src_len - SLACK or dst_len - SLACK.
+        // that was checked against src_end - SLACK or dst_len - SLACK.
         loop {
             let (ip_start, op_start) = (ip, op);
-            if ip + SLACK > src_len || op + SLACK > dst_len {
-                return Ok((ip_start, op_start));
+            if ip + SLACK > src_end || op + SLACK > dst_len {
+                return Ok(Done::Until(ip_start, op_start));
             }
-            // SAFETY: ip + SLACK <= src_len.
+            // SAFETY: ip + SLACK <= src_end.
             let token = usize::from(unsafe { *s.add(ip) });
             ip += 1;
             let mut literals = token >> 4;
             if literals < 15 {
-                // SAFETY: ip + 16 <= src_len and op + 16 <= dst_len by the check above.
+                // SAFETY: ip + 16 <= src_end and op + 16 <= dst_len by the check above.
                 unsafe { copy16(s.add(ip), d.add(op)) };
             } else {
                 loop {
-                    if ip + SLACK > src_len {
-                        return Ok((ip_start, op_start));
+                    if ip + SLACK > src_end {
+                        return Ok(Done::Until(ip_start, op_start));
                     }
-                    // SAFETY: ip < src_len.
+                    // SAFETY: ip < src_end.
                     let byte = usize::from(unsafe { *s.add(ip) });
                     ip += 1;
                     literals += byte;
@@ -118,8 +180,8 @@ mod x86 {
                         break;
                     }
                 }
-                if ip + literals + SLACK > src_len || op + literals + SLACK > dst_len {
-                    return Ok((ip_start, op_start));
+                if ip + literals + SLACK > src_end || op + literals + SLACK > dst_len {
+                    return Ok(Done::Until(ip_start, op_start));
                 }
                 let mut done = 0;
                 while done < literals {
@@ -130,6 +192,9 @@ mod x86 {
             }
             ip += literals;
             op += literals;
+            if LAST && ip >= src_len {
+                return Ok(if ip == src_len { Done::All(op) } else { Done::Until(ip_start, op_start) });
+            }
             // SAFETY: ip is at most 15 past the index checked at the top, or SLACK before the end.
             let offset = usize::from(unsafe { s.add(ip).cast::<u16>().read_unaligned() }.to_le());
             ip += 2;
@@ -137,7 +202,7 @@ mod x86 {
             if length == 19 {
                 loop {
                     if ip >= src_len {
-                        return Ok((ip_start, op_start));
+                        return Ok(Done::Until(ip_start, op_start));
                     }
                     // SAFETY: ip < src_len.
                     let byte = usize::from(unsafe { *s.add(ip) });
@@ -149,14 +214,23 @@ mod x86 {
                 }
             }
             if offset == 0 || offset > op {
+                if LAST {
+                    return Ok(Done::Until(ip_start, op_start));
+                }
                 return Err(damaged("an offset outside the block", ip));
             }
             if op + length + SLACK > dst_len {
-                return Ok((ip_start, op_start));
+                return Ok(Done::Until(ip_start, op_start));
+            }
+            if LAST && ip > src_len {
+                return Ok(Done::Until(ip_start, op_start));
             }
             // SAFETY: offset <= op, and op + length + SLACK <= dst_len; no store below starts at or after
             // op + length, and none is longer than 32 bytes.
-            unsafe { repeat(d.add(op), offset, length) };
+            unsafe {
+                let to = d.add(op);
+                if WIDE && length <= 32 { repeat32(to, offset) } else { repeat(to, offset, length) }
+            }
             op += length;
         }
     }
