@@ -64,7 +64,7 @@ pub fn lookup3_from(initial: u32, data: &[u8]) -> u32 {
 }
 
 /// Words that are summed side by side, each column on its own: what a compiler makes vectors of.
-const COLUMNS: usize = 16;
+const COLUMNS: usize = 32;
 /// Rows after which a column's second sum could overflow: 361 * 360 / 2 * 65535 < 2^32.
 const ROWS: usize = 360;
 
@@ -101,9 +101,13 @@ pub fn fletcher32_be_words(data: &[u8]) -> u32 {
 fn columns(rows: &[[u8; 2 * COLUMNS]]) -> ([u32; COLUMNS], [u32; COLUMNS]) {
     let (mut sums, mut weighted) = ([0; COLUMNS], [0; COLUMNS]);
     for row in rows {
-        for (column, word) in row.as_chunks::<2>().0.iter().enumerate() {
-            sums[column] += u32::from(u16::from_le_bytes(*word));
-            weighted[column] += sums[column];
+        let words: [u32; COLUMNS] =
+            std::array::from_fn(|c| u32::from(u16::from_le_bytes([row[2 * c], row[2 * c + 1]])));
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum += word;
+        }
+        for (weighted, sum) in weighted.iter_mut().zip(sums) {
+            *weighted += sum;
         }
     }
     (sums, weighted)
