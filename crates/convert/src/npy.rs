@@ -57,7 +57,7 @@ impl NpyFile {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_source(source: Arc<dyn ByteSource>) -> Result<Self> {
-        let NpyHeader { descr, shape, item, data } = NpyHeader::read(&*source)?;
+        let NpyHeader { descr, shape, item, data, .. } = NpyHeader::read(&*source)?;
         Ok(Self { source, descr, shape, data, item })
     }
 

@@ -1,5 +1,7 @@
 //! Conversions compared with NumPy and h5py.
 
+mod npz;
+
 use std::sync::Arc;
 use tensilo_convert::lanes::{
     dataset_to_lane, lane_of_dataset, lane_of_npy, lane_to_dataset, lane_to_npy, lanes_to_hdf5, npy_to_lane,

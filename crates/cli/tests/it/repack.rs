@@ -201,3 +201,69 @@ fn npy_files_and_raw_bytes_become_datasets_and_come_back() {
         assert!(!folder.path().join("c.h5").exists());
     }
 }
+
+/// Writes archives with NumPy, and compares what came back with the originals.
+const ARCHIVES: &str = "
+import sys, numpy as np
+what, folder = sys.argv[1:]
+a = (np.arange(40 * 50) % 251).astype('>u2').reshape(40, 50)
+b = np.linspace(0, 1, 30 * 8).reshape(30, 8)
+if what == 'make':
+    np.savez(folder + '/stored.npz', **{'group/a': a, 'b': b})
+    np.savez_compressed(folder + '/deflated.npz', **{'group/a': a, 'b': b})
+    np.savez(folder + '/object.npz', o=np.array([{}], dtype=object))
+else:
+    import h5py
+    for name in ('stored', 'deflated', 'cut'):
+        with h5py.File(f'{folder}/{name}.h5') as f:
+            assert f['group/a'].dtype == a.dtype and (f['group/a'][()] == a).all(), name
+            assert (f['b'][()] == b).all() and f['b'].chunks == ((7, 8) if name == 'cut' else None), name
+    with h5py.File(folder + '/one.h5') as f:
+        assert list(f) == ['b'] and (f['b'][()] == b).all()
+    for name in ('again', 'smaller'):
+        with np.load(f'{folder}/{name}.npz') as z:
+            assert sorted(z.files) == ['b', 'group/a'] and z['group/a'].dtype == a.dtype
+            assert (z['group/a'] == a).all() and (z['b'] == b).all()
+    with np.load(folder + '/one.npz') as z:
+        assert z.files == ['group/a'] and (z['group/a'] == a).all()
+";
+
+#[test]
+fn npz_archives_become_files_of_datasets_and_come_back() {
+    let Some(python) = tensilo_testkit::oracle::python() else {
+        return tensilo_testkit::oracle::skip("Python with h5py", 1);
+    };
+    let folder = tensilo_testkit::oracle::temp_dir();
+    let numpy = |what: &str| {
+        let status = Command::new(&python).args(["-c", ARCHIVES, what]).arg(folder.path()).status().unwrap();
+        assert!(status.success(), "{what}");
+    };
+    numpy("make");
+    for args in [
+        &["convert", "stored.npz", "stored.h5"][..],
+        &["convert", "deflated.npz", "deflated.h5"],
+        &["convert", "deflated.npz", "cut.h5", "--chunk", "7x8", "-f", "SHUF", "-f", "GZIP=1"],
+        &["convert", "stored.npz", "one.h5", "-d", "b"],
+        &["convert", "cut.h5", "again.npz"],
+        &["convert", "cut.h5", "smaller.npz", "--deflate"],
+        &["convert", "cut.h5", "one.npz", "-d", "group/a"],
+    ] {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
+    }
+    numpy("compare");
+    let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    assert!(size("smaller.npz") < size("again.npz"));
+    for (args, wanted) in [
+        (&["convert", "stored.npz", "cut.h5"][..], "--force replaces it"),
+        (&["convert", "object.npz", "c.h5"], "elements of type |O"),
+        (&["convert", "stored.npz", "c.h5", "-d", "c"], "no array is called \"c\""),
+        (&["convert", "stored.npz", "c.h5", "--deflate"], "--deflate is for .npz files"),
+        (&["convert", "cut.h5", "c.h5.npz", "-d", "c"], "c"),
+    ] {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(wanted), "{args:?}: {}", text(&out.stderr));
+        assert!(!folder.path().join("c.h5").exists() && !folder.path().join("c.h5.npz").exists());
+    }
+}

@@ -19,6 +19,8 @@ pub struct NpyHeader {
     pub shape: Vec<u64>,
     /// Bytes of one element.
     pub item: u64,
+    /// Bytes of all elements.
+    pub bytes: u64,
     /// Offset of the first element.
     pub data: u64,
 }
@@ -41,22 +43,47 @@ impl NpyHeader {
     /// `Corrupt` for what is no `.npy` file or ends early; `Unsupported` for Fortran order and for elements that are not of
     /// one plain type; `Io`.
     pub fn read(source: &dyn ByteSource) -> Result<Self> {
-        let mut head = [0; 12];
-        let n = source.len().min(12) as usize;
-        source.read_at(0, &mut head[..n])?;
-        if n < 12 || head[..6] != *NPY_MAGIC {
+        let mut at = 0;
+        let header = Self::read_front(&mut |out: &mut [u8]| {
+            let end = at + out.len() as u64;
+            if end > source.len() {
+                return Err(Error::corrupt("no .npy file: it ends before its header does").at(at));
+            }
+            source.read_at(at, out)?;
+            at = end;
+            Ok(())
+        })?;
+        if header.data.checked_add(header.bytes).is_none_or(|end| end > source.len()) {
+            let e = format!("shape {:?} of {} passes the end of the file", header.shape, header.descr);
+            return Err(Error::corrupt(e).at(header.data));
+        }
+        Ok(header)
+    }
+
+    /// Reads the header from bytes that `next` gives front to back; it then stands at the first element.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for the length of what follows; errors of `next`.
+    pub fn read_front(next: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<Self> {
+        let mut head = [0; 10];
+        next(&mut head)?;
+        if head[..6] != *NPY_MAGIC {
             return Err(Error::corrupt("no .npy file: it begins otherwise"));
         }
         let (start, len) = match head[6] {
             1 => (10, u64::from(u16::from_le_bytes([head[8], head[9]]))),
-            2 | 3 => (12, u64::from(u32::from_le_bytes([head[8], head[9], head[10], head[11]]))),
+            2 | 3 => {
+                let mut more = [0; 2];
+                next(&mut more)?;
+                (12, u64::from(u32::from_le_bytes([head[8], head[9], more[0], more[1]])))
+            }
             v => return Err(Error::unsupported(format!(".npy version {v}")).at(6)),
         };
-        if len > HEADER_MAX || start + len > source.len() {
-            return Err(Error::corrupt(format!("a header of {len} bytes does not fit the file")).at(8));
+        if len > HEADER_MAX {
+            return Err(Error::corrupt(format!("a header of {len} bytes; {HEADER_MAX} are possible")).at(8));
         }
         let mut text = vec![0; len as usize];
-        source.read_at(start, &mut text)?;
+        next(&mut text)?;
         let text = String::from_utf8(text).map_err(|_| Error::corrupt("the header is no text").at(start))?;
         let (descr, fortran, shape) =
             literal(&text).ok_or_else(|| Error::corrupt("the header cannot be read").at(start))?;
@@ -67,13 +94,10 @@ impl NpyHeader {
         }
         let item =
             item_size(&descr).ok_or_else(|| Error::unsupported(format!("elements of type {descr}")))?;
-        let data = start + len;
-        let end = shape.iter().try_fold(item, |n, d| n.checked_mul(*d)).and_then(|n| n.checked_add(data));
-        if end.is_none_or(|end| end > source.len()) {
-            let e = format!("shape {shape:?} of {descr} passes the end of the file");
-            return Err(Error::corrupt(e).at(data));
-        }
-        Ok(Self { descr, shape, item, data })
+        let bytes = shape.iter().try_fold(item, |n, d| n.checked_mul(*d)).ok_or_else(|| {
+            Error::corrupt(format!("shape {shape:?} of {descr} passes 2^64 bytes")).at(start)
+        })?;
+        Ok(Self { descr, shape, item, bytes, data: start + len })
     }
 }
 

@@ -25,7 +25,7 @@ impl NpyStack {
     }
 
     fn parse(source: FileSource) -> Result<Self> {
-        let NpyHeader { descr, shape, item: _, data } = NpyHeader::read(&source)?;
+        let NpyHeader { descr, shape, data, .. } = NpyHeader::read(&source)?;
         let unsupported = || Error::unsupported(format!("elements of type {descr}; a pack holds counts"));
         let mut parts = descr.chars();
         let (order, kind) = (parts.next(), parts.next());
