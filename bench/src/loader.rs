@@ -89,6 +89,24 @@ impl Session {
     }
 }
 
+/// Whether a goal was reached, in a word.
+pub fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
+}
+
+/// What to say of the anonymous and all resident bytes before and after 10,000 batches: flat is what grew by less than
+/// a hundredth and 1 MiB.
+pub fn memory_note(growth: &str) -> String {
+    let numbers: Vec<f64> =
+        growth.trim_matches(['[', ']']).split(',').filter_map(|n| n.trim().parse().ok()).collect();
+    let flat = matches!(numbers[..], [anonymous, all, anonymous_after, all_after]
+        if anonymous_after <= anonymous * 1.01 + 1048576.0 && all_after <= all * 1.01 + 1048576.0);
+    let verdict = verdict(flat);
+    format!(
+        "goal: resident memory flat over 10,000 batches; anonymous and all bytes before and after: {growth}: {verdict}"
+    )
+}
+
 /// The median of some seconds.
 pub fn median(seconds: &[f64]) -> f64 {
     let mut seconds = seconds.to_vec();
@@ -140,23 +158,26 @@ pub fn run() -> Result<Report, String> {
             python.ask(&format!("end({kind:?}, {size:?})"))?;
             report.record(&case, bytes * BATCH * batches, times);
             let (ours, peers) = report.fastest(&case, "tensilo");
+            let ratio = peers / ours;
+            let verdict = verdict(ratio >= goal);
             report.note(format!(
-                "goal: {case}: at least {goal} times the best peer; it is {:.2}",
-                peers / ours
+                "goal: {case}: at least {goal} times the best peer; it is {ratio:.2}: {verdict}"
             ));
         }
     }
     for (size, ..) in SIZES.into_iter().take(2) {
         if wanted(&format!("first batch, {size}")) {
             let seconds = python.number(&format!("first_batch({size:?})"))?;
-            report.note(format!("goal: first batch of {size} within 20 ms; it is {:.1} ms", seconds * 1e3));
+            let verdict = verdict(seconds <= 0.02);
+            report.note(format!(
+                "goal: first batch of {size} within 20 ms; it is {:.1} ms: {verdict}",
+                seconds * 1e3
+            ));
         }
     }
     if wanted("memory") {
         let growth = python.ask("growth()")?;
-        report.note(format!(
-            "goal: resident memory flat over 10,000 batches; anonymous and all bytes before and after: {growth}"
-        ));
+        report.note(memory_note(&growth));
     }
     if wanted("record numbers") {
         samplers(&mut python, &mut report, 256)?;
@@ -172,8 +193,10 @@ fn samplers(python: &mut Session, report: &mut Report, n: u64) -> Result<(), Str
     let of = |name: &str| times.iter().find(|(n, _)| n == name).map_or(f64::NAN, |(_, t)| median(t));
     for name in ["tensilo, iid", "tensilo, sequential"] {
         let ratio = of("numpy randint") / of(name);
-        report
-            .note(format!("goal: {name}, {n} a time: at least 3.66 times NumPy's randint; it is {ratio:.2}"));
+        let verdict = verdict(ratio >= 3.66);
+        report.note(format!(
+            "goal: {name}, {n} a time: at least 3.66 times NumPy's randint; it is {ratio:.2}: {verdict}"
+        ));
     }
     report.record(&case, n * 8 * 1000, times);
     Ok(())

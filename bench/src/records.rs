@@ -1,7 +1,7 @@
 //! The record store beside NumPy, loaderx, pyarrow, LMDB and ArrayRecord, those of them that are installed, in one Python
 //! process. What the contestants do is in `python/records.py`.
 
-use crate::loader::{Session, median, wanted};
+use crate::loader::{Session, median, memory_note, verdict, wanted};
 use crate::report::Report;
 
 const BATCH: u64 = 256;
@@ -26,7 +26,9 @@ fn goal(report: &mut Report, case: &str, times: &[(String, Vec<f64>)], ours: &st
     let of = |name: &str| times.iter().find(|(n, _)| n == name).map(|(_, t)| median(t));
     if let (Some(ours_s), Some(peer_s)) = (of(ours), of(peer)) {
         let ratio = peer_s / ours_s;
-        let note = format!("goal: {case}: {ours} at least {factor} times {peer}; it is {ratio:.2}");
+        let verdict = verdict(ratio >= factor);
+        let note =
+            format!("goal: {case}: {ours} at least {factor} times {peer}; it is {ratio:.2}: {verdict}");
         eprintln!("{note}");
         report.note(note);
     }
@@ -66,9 +68,7 @@ pub fn run() -> Result<Report, String> {
     }
     if wanted("memory") {
         let growth = python.ask("growth()")?;
-        report.note(format!(
-            "goal: resident memory flat over 10,000 batches; anonymous and all bytes before and after: {growth}"
-        ));
+        report.note(memory_note(&growth));
     }
     Ok(report)
 }

@@ -8,6 +8,7 @@
 
 mod array_source;
 mod errors;
+mod filling;
 mod index;
 mod lanes;
 mod loader;

@@ -1,6 +1,7 @@
 //! Record stores for Python: batches gathered into NumPy's memory, and a writer.
 
 use crate::errors::exception;
+use crate::filling::Wanted;
 use crate::signals::{Callbacks, interruptible};
 use crate::source::{FieldTuple, Source, describe};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1};
@@ -136,6 +137,17 @@ impl RecordStore {
         interruptible(py, Callbacks::default(), |signals| {
             self.0.gather_into(ids, &mut into, Threads::new(threads), signals)
         })
+    }
+
+    /// Fills an array with a field of records; false, and nothing is written, unless both are as loaders have them.
+    fn fill(
+        &self,
+        field: usize,
+        ids: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        threads: usize,
+    ) -> PyResult<bool> {
+        Wanted { store: &self.0, field, threads }.fill(ids, out)
     }
 
     /// `(records, bad records, problems, the first of them as text)`.

@@ -102,7 +102,7 @@ class _Indexed:
 
     def _one_field(self, name: str, index: Any, out: Array | None) -> Any:
         position, field = self._position(name), self.fields[name]
-        if type(index) is np.ndarray and out is not None and self._filled(position, field, index, out):
+        if out is not None and self._direct and self._native.fill(position, index, out, self.threads):
             return out
         if np.ndim(index) == 0 and not isinstance(index, slice):
             ids, shape = _ids(np.asarray(index).reshape(1), len(self))
@@ -127,27 +127,6 @@ class _Indexed:
             flat = out.reshape(-1).view(np.uint8)
             self._native.gather(position, ids, flat, field.nbytes, None, self.threads)
         return out[()] if wanted == () else out
-
-    def _filled(self, position: int, field: Field, index: Array, out: Array) -> bool:
-        """Fills an array from ids as loaders have them; False when there is something else about either of them."""
-        if (
-            not self._direct
-            or field.ragged
-            or index.ndim != 1
-            or index.dtype.char not in "lLqQ"
-            or out.dtype != field.dtype
-            or out.shape != (len(index), *field.shape)
-            or not (index.flags.c_contiguous and out.flags.c_contiguous and out.flags.writeable)
-            or not (field.nbytes and len(index))
-        ):
-            return False
-        try:
-            flat = out.reshape(-1).view(np.uint8)
-            # Seen as unsigned, negative ids are too large, and nothing is written.
-            self._native.gather(position, index.view(np.uint64), flat, field.nbytes, None, self.threads)
-        except InvalidArgumentError:
-            return False
-        return True
 
     def _rows(self, position: int, field: Field, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> list[Array]:
         lengths = self._native.lengths(position, ids)
@@ -190,6 +169,9 @@ class _Indexed:
             A record does not match its checksum; the message names it.
         """
         if isinstance(fields, str) or (fields is None and len(self.fields) == 1):
+            # As loaders call it, and many times a second.
+            if fields is None and out is not None and self._direct and self._native.fill(0, index, out, self.threads):
+                return out
             name = fields if isinstance(fields, str) else next(iter(self.fields))
             if out is not None and type(out) is not np.ndarray and isinstance(out, Mapping):
                 out = out.get(name)

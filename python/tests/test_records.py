@@ -95,6 +95,33 @@ def test_out_is_filled_and_must_fit(plain: Path) -> None:
             store.gather([9, 8, 7, 9], out=bad)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "?", "c8"])
+def test_out_is_filled_whatever_the_dtype_and_the_kind_of_ids(tmp_path: Path, dtype: str) -> None:
+    rows = (np.arange(60 * 6).reshape(60, 2, 3) * 37 % 251).astype(dtype)
+    Records.write(tmp_path / "a.trec", rows)
+    store = Records(tmp_path / "a.trec")
+    ids = np.array([3, 59, 0, 3])
+    for index in (
+        ids, ids.astype("u8"), ids.astype("i4"), ids.astype(">i8"), ids - 60, ids.tolist(), np.repeat(ids, 2)[::2],
+        np.isin(np.arange(60), [1, 2, 5, 7]), slice(4, 8),
+    ):
+        for _ in range(3):
+            out = np.zeros((4, 2, 3), dtype)
+            assert store.gather(index, out=out) is out
+            np.testing.assert_array_equal(out, rows[index])
+            assert store.gather(index, fields="data", out=out) is out
+    for bad in ([60], np.array([60]), np.array([-61]), np.array([2**63], "u8")):
+        with pytest.raises(IndexError):
+            store.gather(bad, out=np.zeros((1, 2, 3), dtype))
+    out = np.zeros((8, 2, 3), dtype)
+    for wrong in (out, out[::2], out[:4].reshape(4, 3, 2), out[:4].view(f"V{out.itemsize}")):
+        with pytest.raises(tensilo.InvalidArgumentError):
+            store.gather(ids, out=wrong)
+    assert not out.any()
+    nothing = np.zeros((0, 2, 3), dtype)
+    assert store.gather(ids[:0], out=nothing) is nothing
+
+
 def test_what_a_store_says_of_itself(path: Path) -> None:
     store = Records(path)
     assert (store.format, store.metadata, len(store)) == ("tensilo", {"set": "train"}, N)

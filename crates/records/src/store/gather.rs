@@ -2,7 +2,7 @@
 //! large or compressed records are read by several threads.
 
 use super::codec::{Codecs, sized};
-use super::entry::{Entry, Stored, entry_at};
+use super::entry::{ENTRY, Entry, Stored, entry_at};
 use super::snapshot::{Snapshot, Store};
 use super::table::{Bytes, Note};
 use std::sync::{Mutex, PoisonError};
@@ -36,6 +36,16 @@ struct Cell<'a> {
     note: Note<'a>,
 }
 
+/// What is known of a cell before it is read.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Not,
+    /// The bytes of a raw cell that was compared with its checksum.
+    Raw(&'a [u8]),
+    /// The entry of another cell that was.
+    Entry(&'a [u8; ENTRY]),
+}
+
 impl Snapshot {
     /// The checked entry of a cell.
     pub fn entry(&self, id: u64, field: usize) -> Result<Entry> {
@@ -53,7 +63,14 @@ impl Snapshot {
     #[inline]
     fn cell<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize) -> Result<Cell<'a>> {
         let row = self.table.row(bytes, id)?;
-        let entry = Entry::parse(entry_at(row.entries, field)?).map_err(|e| e.in_record(id))?;
+        let entry = self.checked(entry_at(row.entries, field)?, id, field)?;
+        Ok(Cell { entry, note: row.note(field) })
+    }
+
+    /// An entry of the table, checked.
+    #[inline]
+    fn checked(&self, entry: &[u8; ENTRY], id: u64, field: usize) -> Result<Entry> {
+        let entry = Entry::parse(entry).map_err(|e| e.in_record(id))?;
         let form = self.forms[field];
         let fits = if form.ragged { entry.raw.is_multiple_of(form.step) } else { entry.raw == form.step };
         if !fits {
@@ -65,7 +82,7 @@ impl Snapshot {
             ))
             .in_record(id));
         }
-        Ok(Cell { entry, note: row.note(field) })
+        Ok(entry)
     }
 
     /// Reads a cell into its place, which must have its length.
@@ -183,7 +200,7 @@ impl Snapshot {
 
     /// Reads one field of a few records, which are the list's from `first` on; says how many bytes that were.
     ///
-    /// Raw cells that were compared before are looked up first and then copied, all of them in one go: where one
+    /// Cells that were compared before are looked up first and then copied or decoded, all of them in one go: where one
     /// lookup or copy waits for memory, the processor goes on with the next.
     #[inline]
     fn read_some(
@@ -196,21 +213,27 @@ impl Snapshot {
     ) -> Result<u64> {
         let field = buffer.field;
         let form = self.forms[field];
-        let mut raw: [Option<&[u8]>; AHEAD] = [None; AHEAD];
+        let mut known: [Known<'_>; AHEAD] = [Known::Not; AHEAD];
         if !form.ragged {
-            for (slot, id) in raw.iter_mut().zip(ids) {
-                *slot = self.known_raw(bytes, *id, field, form.step);
+            for (slot, id) in known.iter_mut().zip(ids) {
+                *slot = self.known(bytes, *id, field, form.step);
             }
         }
         let mut read = 0;
-        for (i, (raw, id)) in raw.iter().zip(ids).enumerate() {
-            if let Some(stored) = raw {
-                let range = buffer.range(first + i, stored.len() as u64)?;
-                buffer.bytes[range].copy_from_slice(stored);
-                read += stored.len() as u64 + 64;
-                continue;
-            }
-            let cell = self.cell(bytes, *id, field)?;
+        for (i, (known, id)) in known.iter().zip(ids).enumerate() {
+            let cell = match known {
+                Known::Raw(stored) => {
+                    let range = buffer.range(first + i, stored.len() as u64)?;
+                    buffer.bytes[range].copy_from_slice(stored);
+                    read += stored.len() as u64 + 64;
+                    continue;
+                }
+                Known::Entry(entry) => {
+                    let note = Note::Set;
+                    Cell { entry: self.checked(entry, *id, field)?, note }
+                }
+                Known::Not => self.cell(bytes, *id, field)?,
+            };
             let range = buffer.range(first + i, cell.entry.raw)?;
             self.read_known(bytes, codecs, &cell, *id, field, &mut buffer.bytes[range])?;
             read += cell.entry.raw + 64;
@@ -218,11 +241,23 @@ impl Snapshot {
         Ok(read)
     }
 
-    /// The bytes of a raw cell that was compared with its checksum; `None` for all others.
+    /// What is known of a cell from its last reading.
     #[inline(always)]
-    fn known_raw<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize, len: u64) -> Option<&'a [u8]> {
-        let offset = Entry::raw_offset(self.table.known(bytes, id, field)?, len)?;
-        bytes.borrow(offset, len)
+    fn known<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize, len: u64) -> Known<'a> {
+        match self.runs.find(id, field, len).and_then(|offset| bytes.borrow(offset, len)) {
+            Some(stored) => Known::Raw(stored),
+            None => self.known_in_table(bytes, id, field, len),
+        }
+    }
+
+    /// As [`known`](Self::known), by the cell's entry; a raw one is found without the next time.
+    #[inline(never)]
+    fn known_in_table<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize, len: u64) -> Known<'a> {
+        let Some(entry) = self.table.known(bytes, id, field) else { return Known::Not };
+        let Some(offset) = Entry::raw_offset(entry, len) else { return Known::Entry(entry) };
+        let Some(stored) = bytes.borrow(offset, len) else { return Known::Not };
+        self.runs.note(id, field, len, offset);
+        Known::Raw(stored)
     }
 
     fn parallel(

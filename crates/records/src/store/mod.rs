@@ -14,6 +14,7 @@ mod gather;
 #[cfg(test)]
 mod huge_tests;
 mod layout;
+mod runs;
 mod salvage;
 mod schema_block;
 mod snapshot;

@@ -3,6 +3,7 @@
 use super::codec::Pool;
 use super::entry::{ENTRY, LARGEST_CELL};
 use super::layout::{Block, FRONT, Front, RECORD, sniff};
+use super::runs::Runs;
 use super::schema_block::{self, LARGEST_SCHEMA};
 use super::state::{FAN, LEAF, PAGE, State, full_pages};
 use super::table::Table;
@@ -83,6 +84,8 @@ pub(crate) struct Snapshot {
     pub schema: Schema,
     pub forms: Vec<FieldForm>,
     pub table: Table,
+    /// Raw cells that were compared.
+    pub runs: Runs,
     /// How writers store the fields, as text.
     pub encodings: Vec<String>,
     pub dictionaries: Vec<Arc<[u8]>>,
@@ -385,6 +388,7 @@ impl Snapshot {
             end: block.end().unwrap_or(u64::MAX),
             forms: forms(&schema)?,
             table: Table::new(&state, budget.clone()),
+            runs: Runs::new(state.len, state.fields, budget.clone()),
             encodings,
             dictionaries,
             pool: Pool::default(),

@@ -91,28 +91,36 @@ impl<'a> Row<'a> {
     #[inline]
     pub fn note(&self, field: usize) -> Note<'a> {
         let bit = self.first + field;
-        Note(self.compared.get(bit / 64).map(|word| (word, 1 << (bit % 64))))
+        self.compared.get(bit / 64).map_or(Note::None, |word| Note::Bit(word, 1 << (bit % 64)))
     }
 }
 
 /// Says whether a cell was compared with its checksum since the snapshot was opened.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Note<'a>(Option<(&'a AtomicU64, u64)>);
+pub(crate) enum Note<'a> {
+    /// A cell that is compared every time.
+    None,
+    /// One that is known to have been compared.
+    Set,
+    /// The word and the bit that say it.
+    Bit(&'a AtomicU64, u64),
+}
 
 impl Note<'_> {
-    /// A cell that is compared every time.
-    pub const NONE: Self = Note(None);
-
     /// Was it?
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.0.is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+        match self {
+            Note::None => false,
+            Note::Set => true,
+            Note::Bit(word, bit) => word.load(Ordering::Relaxed) & bit != 0,
+        }
     }
 
     /// It was.
     pub fn set(&self) {
-        if let Some((word, bit)) = self.0 {
-            word.fetch_or(bit, Ordering::Relaxed);
+        if let Note::Bit(word, bit) = self {
+            word.fetch_or(*bit, Ordering::Relaxed);
         }
     }
 }

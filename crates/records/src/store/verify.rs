@@ -263,7 +263,7 @@ impl Snapshot {
             &(&*self.source).into(),
             codecs,
             &entry,
-            Note::NONE,
+            Note::None,
             form.element,
             &mut out[..entry.raw as usize],
         )?;

@@ -35,7 +35,8 @@ fn a_gather_allocates_the_same_for_ten_records_and_for_ten_thousand() {
             ];
             allocations(|| store.gather_into(&all[..n], &mut into, Threads::ONE, &Quiet).unwrap())
         };
-        // The first one reads the table and makes the codec's state.
+        // The first one reads the table and makes the codec's state, the second one notes where raw cells lie.
+        gather(20_000);
         gather(20_000);
         let (few, many) = (gather(10), gather(10_000));
         assert_eq!(few, many, "{encoding}");

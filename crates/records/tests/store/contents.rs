@@ -56,6 +56,77 @@ fn every_encoding_conforms_mapped_read_by_position_and_from_memory() {
     }
 }
 
+/// Small cells are found in shorter ways the more often they are read: by an entry that is checked, by one that was, by
+/// the run that they lie in.
+#[test]
+fn batches_are_the_same_each_time_they_are_read_whatever_is_known_of_their_cells() {
+    let dir = oracle::temp_dir();
+    let path = dir.path().join("mixed.trec");
+    let mut all = records(0..500);
+    StoreWriter::create(&path, schema(), with("raw")).unwrap();
+    for (encoding, part) in [("raw", 0..150), ("lz4", 150..300), ("raw", 300..301), ("raw", 301..500)] {
+        let mut writer = StoreWriter::open(&path, with(encoding)).unwrap();
+        append(&mut writer, &all[part].to_vec()).unwrap();
+        writer.commit().unwrap();
+    }
+    let check = |all: &Records| {
+        let (store, mut draw) = (Store::open(&path).unwrap(), Draw(5));
+        for turn in 0..40 {
+            let ids: Vec<u64> = (0..100).map(|_| draw.next() % all.len() as u64).collect();
+            // Alternately dense and with room between records.
+            let (mut images, mut labels) = (vec![0; 100 * 32], [0; 100]);
+            let stride = if turn % 2 == 0 { 24 } else { 32 };
+            let mut into = [
+                FieldBuffer { field: 0, bytes: &mut images, places: Places::Stride(stride) },
+                FieldBuffer { field: 2, bytes: &mut labels, places: Places::Stride(1) },
+            ];
+            store.gather_into(&ids, &mut into, Threads::ONE, &Quiet).unwrap();
+            for (i, id) in ids.iter().enumerate() {
+                let (record, at) = (&all[*id as usize], i * stride as usize);
+                assert_eq!(images[at..at + 24], record[0], "turn {turn}, record {id}");
+                assert_eq!(labels[i..=i], record[2]);
+            }
+        }
+    };
+    check(&all);
+    // Deleting puts cells into other runs than they were written in; compaction puts them in order.
+    let gone: Vec<u64> = (0..500).step_by(11).collect();
+    let mut writer = StoreWriter::open(&path, WriterOptions::default()).unwrap();
+    writer.delete(&gone).unwrap();
+    writer.commit().unwrap();
+    delete(&mut all, &gone);
+    check(&all);
+    writer.compact(&Quiet).unwrap();
+    check(&all);
+}
+
+#[test]
+fn a_damaged_cell_is_refused_each_time_among_neighbours_that_are_known() {
+    let dir = oracle::temp_dir();
+    let path = dir.path().join("damaged.trec");
+    let all = records(0..300);
+    let mut writer = StoreWriter::create(&path, schema(), with("raw")).unwrap();
+    append(&mut writer, &all).unwrap();
+    writer.commit().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let (wanted, found) = (&all[77][0], |w: &[u8]| w == all[77][0]);
+    let at = bytes.windows(wanted.len()).position(found).unwrap();
+    bytes[at + 5] ^= 4;
+    let store = Store::from_source(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+    let mut image = [0; 24];
+    for _ in 0..4 {
+        for id in 0..300 {
+            let mut into = [FieldBuffer { field: 0, bytes: &mut image, places: Places::Stride(24) }];
+            let done = store.gather_into(&[id], &mut into, Threads::ONE, &Quiet);
+            match done {
+                Ok(()) => assert_eq!(image[..], all[id as usize][0]),
+                Err(e) => assert_eq!((e.kind(), id), (ErrorKind::Corrupt, 77)),
+            }
+            assert_eq!(image[..] == all[id as usize][0], id != 77);
+        }
+    }
+}
+
 #[test]
 fn any_schema_and_any_order_of_appends_deletions_and_compactions_equal_the_model() {
     use proptest::strategy::{Strategy, ValueTree};
