@@ -8,16 +8,28 @@
 /// w.u16(1).u8(2).uint(3, 3);
 /// assert_eq!(w.finish(), [1, 0, 2, 3, 0, 0]);
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct FieldWriter(Vec<u8>);
 
+impl Default for FieldWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FieldWriter {
-    /// An empty buffer.
+    /// An empty buffer, with room for what most structures have.
     pub fn new() -> Self {
-        Self::default()
+        Self::with_capacity(64)
+    }
+
+    /// An empty buffer with room for this many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
     }
 
     /// Bytes written so far.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -28,22 +40,26 @@ impl FieldWriter {
     }
 
     /// The bytes written so far.
+    #[inline]
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 
     /// The bytes written.
+    #[inline]
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
 
     /// Appends bytes.
+    #[inline]
     pub fn bytes(&mut self, b: &[u8]) -> &mut Self {
         self.0.extend_from_slice(b);
         self
     }
 
     /// Appends zero bytes.
+    #[inline]
     pub fn zeros(&mut self, n: usize) -> &mut Self {
         self.0.resize(self.0.len() + n, 0);
         self
@@ -56,26 +72,31 @@ impl FieldWriter {
     }
 
     /// Appends one byte.
+    #[inline]
     pub fn u8(&mut self, v: u8) -> &mut Self {
         self.bytes(&[v])
     }
 
     /// Appends two bytes.
+    #[inline]
     pub fn u16(&mut self, v: u16) -> &mut Self {
         self.bytes(&v.to_le_bytes())
     }
 
     /// Appends the low three bytes.
+    #[inline]
     pub fn u24(&mut self, v: u32) -> &mut Self {
         self.bytes(&v.to_le_bytes()[..3])
     }
 
     /// Appends four bytes.
+    #[inline]
     pub fn u32(&mut self, v: u32) -> &mut Self {
         self.bytes(&v.to_le_bytes())
     }
 
     /// Appends eight bytes.
+    #[inline]
     pub fn u64(&mut self, v: u64) -> &mut Self {
         self.bytes(&v.to_le_bytes())
     }

@@ -212,13 +212,17 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         self
     }
 
-    pub(crate) fn describe(self) -> Result<(&'w mut FileWriter<'f>, Described)> {
-        let path = self.path.clone();
-        self.described().map_err(|e| e.in_object(String::from_utf8_lossy(&path)))
+    pub(crate) fn describe(mut self) -> Result<(&'w mut FileWriter<'f>, Described)> {
+        let path = std::mem::take(&mut self.path);
+        match self.described(&path) {
+            Ok((writer, described)) => Ok((writer, Described { path, ..described })),
+            Err(e) => Err(e.in_object(String::from_utf8_lossy(&path))),
+        }
     }
 
-    fn described(self) -> Result<(&'w mut FileWriter<'f>, Described)> {
-        self.writer.tree.check_free(&self.path)?;
+    /// All but the path.
+    fn described(self, path: &[u8]) -> Result<(&'w mut FileWriter<'f>, Described)> {
+        self.writer.tree.check_free(path)?;
         let datatype = match (&self.committed, self.datatype) {
             (Some(path), None) => self.writer.committed(path)?,
             (None, Some(datatype)) => TypeUse { datatype, committed: None },
@@ -272,7 +276,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
             time => time,
         };
         let described = Described {
-            path: self.path,
+            path: Vec::new(),
             datatype,
             dataspace,
             fill: FillMessage { allocation, time, value: self.fill },
@@ -464,12 +468,12 @@ fn check_chunks(chunk: &[u64], space: &Dataspace, element_size: u64, bound: Boun
 
 impl FileWriter<'_> {
     /// Enters a dataset, whose raw data is written, into the tree.
-    pub(crate) fn add_dataset(&mut self, d: Described, storage: Storage, stored: u64) -> Result<Written> {
-        let path = d.path.clone();
-        self.entered(d, storage, stored).map_err(|e| e.in_object(String::from_utf8_lossy(&path)))
+    pub(crate) fn add_dataset(&mut self, mut d: Described, storage: Storage, stored: u64) -> Result<Written> {
+        let path = std::mem::take(&mut d.path);
+        self.entered(&path, d, storage, stored).map_err(|e| e.in_object(String::from_utf8_lossy(&path)))
     }
 
-    fn entered(&mut self, d: Described, storage: Storage, stored: u64) -> Result<Written> {
+    fn entered(&mut self, path: &[u8], d: Described, storage: Storage, stored: u64) -> Result<Written> {
         let offset = match &storage {
             Storage::Contiguous { address: Some(a), .. } => Some(self.out.absolute(*a)),
             _ => None,
@@ -483,7 +487,7 @@ impl FileWriter<'_> {
             filters: d.filters,
             storage,
         };
-        let id = self.tree.create(&d.path, Kind::Dataset(Box::new(dataset)))?;
+        let id = self.tree.create(path, Kind::Dataset(Box::new(dataset)))?;
         self.tree.uses(committed);
         for (name, value) in attributes {
             self.add_attribute(id, &name, value)?;

@@ -5,7 +5,7 @@ use super::index::btree_v2;
 use super::layout::Blocks;
 use crate::format::Address;
 use crate::format::encode::btree_v2::Shape as TreeShape;
-use crate::format::encode::fractal_heap::{Content, HEADER_SIZE, MOST_MANAGED, Shape};
+use crate::format::encode::fractal_heap::{Content, HEADER_SIZE, Id, MOST_MANAGED, Shape};
 use crate::format::encode::object_header::SHARED;
 use crate::format::message::encode::Dense;
 use tensilo_core::wire::{FieldWriter, lookup3};
@@ -13,6 +13,9 @@ use tensilo_core::{Error, Result};
 
 /// Bytes of a node of these B-trees.
 const NODE: u32 = 512;
+
+/// Most bytes of a record.
+const MOST_RECORD: usize = 17;
 
 /// A link or attribute to be stored densely.
 #[derive(Debug, Clone)]
@@ -58,12 +61,13 @@ pub(crate) fn store(
     let (heap, ids) = heap(shape, &bodies, blocks, object)?;
     let mut own = ids.into_iter();
     let mut place = |i: &Item| match i.shared {
-        Some(id) => (id.to_vec(), SHARED),
+        Some(id) => (id, SHARED),
         None => (own.next().unwrap_or_default(), 0),
     };
-    let ids: Vec<(Vec<u8>, u8)> = items.iter().map(&mut place).collect();
-    let mut names = FieldWriter::new();
+    let ids: Vec<(Id, u8)> = items.iter().map(&mut place).collect();
+    let mut names = FieldWriter::with_capacity(MOST_RECORD * items.len());
     for (item, (id, flags)) in items.iter().zip(&ids) {
+        let id = &id[..shape.id_len];
         match of {
             Of::Links => names.u32(item.hash).bytes(id),
             Of::Attributes => names.bytes(id).u8(*flags).u32(item.order as u32).u32(item.hash),
@@ -81,10 +85,11 @@ pub(crate) fn store(
     if !by_order {
         return Ok(Dense { heap: Some(heap), names: Some(names), order: None });
     }
-    let mut numbered: Vec<(u64, &(Vec<u8>, u8))> = items.iter().map(|i| i.order).zip(&ids).collect();
+    let mut numbered: Vec<(u64, &(Id, u8))> = items.iter().map(|i| i.order).zip(&ids).collect();
     numbered.sort();
-    let mut orders = FieldWriter::new();
+    let mut orders = FieldWriter::with_capacity(MOST_RECORD * items.len());
     for (order, (id, flags)) in numbered {
+        let id = &id[..shape.id_len];
         match of {
             Of::Links => orders.u64(order).bytes(id),
             Of::Attributes => orders.bytes(id).u8(*flags).u32(order as u32),
@@ -100,7 +105,7 @@ pub(crate) fn heap(
     objects: &[&[u8]],
     blocks: &mut Blocks,
     object: &str,
-) -> Result<(Address, Vec<Vec<u8>>)> {
+) -> Result<(Address, Vec<Id>)> {
     let header = blocks.allocate(HEADER_SIZE)?;
     let mut content = Content::default();
     let mut ids = Vec::with_capacity(objects.len());
@@ -109,14 +114,14 @@ pub(crate) fn heap(
     for bytes in objects {
         if bytes.len() <= MOST_MANAGED {
             managed.push(*bytes);
-            ids.push(Vec::new());
+            ids.push(None);
             continue;
         }
         let at = blocks.append("huge heap object", object, bytes.to_vec())?;
         content.last_huge += 1;
         content.huge_bytes += bytes.len() as u64;
         huge.u64(at.0).u64(bytes.len() as u64).u64(content.last_huge);
-        ids.push(shape.huge_id(content.last_huge));
+        ids.push(Some(shape.huge_id(content.last_huge)));
     }
     if content.last_huge > 0 {
         let tree = TreeShape { kind: 1, node_size: NODE, record_size: 24 };
@@ -127,9 +132,7 @@ pub(crate) fn heap(
     filler.fill()?;
     let Filler { ids: managed_ids, content, .. } = filler;
     let mut managed_ids = managed_ids.into_iter();
-    for id in ids.iter_mut().filter(|id| id.is_empty()) {
-        *id = managed_ids.next().unwrap_or_default();
-    }
+    let ids = ids.into_iter().map(|huge| huge.or_else(|| managed_ids.next()).unwrap_or_default()).collect();
     blocks.place(header, "fractal heap header", object, shape.header(&content));
     Ok((header, ids))
 }
@@ -140,7 +143,7 @@ struct Filler<'a> {
     header: Address,
     objects: &'a [&'a [u8]],
     next: usize,
-    ids: Vec<Vec<u8>>,
+    ids: Vec<Id>,
     content: Content,
     blocks: &'a mut Blocks,
     object: &'a str,

@@ -65,7 +65,7 @@ pub(crate) fn build(
     places: &mut Places,
     blocks: &mut Blocks,
 ) -> Result<()> {
-    let (order, object) = (node.order.links, node.path.as_str());
+    let (order, object) = (node.order.links, &*node.path);
     match style {
         Style::SymbolTable => places.symbol_table = Some(symbol_table(context, links, blocks, object)?),
         Style::Compact => {}

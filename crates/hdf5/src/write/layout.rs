@@ -27,6 +27,7 @@ use crate::format::message::encode as message;
 use crate::format::message::encode::{Dense, NewAttribute};
 use crate::format::message::fill_value::AllocationTime;
 use std::fmt;
+use std::sync::Arc;
 use tensilo_core::wire::FieldWriter;
 use tensilo_core::{Error, Result};
 
@@ -38,7 +39,7 @@ pub struct Block {
     /// What the bytes are, in the specification's words.
     pub what: &'static str,
     /// The object they belong to.
-    pub object: String,
+    pub object: Arc<str>,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
@@ -84,8 +85,14 @@ impl Blocks {
         self.addresses.allocate(len, Of::Metadata)
     }
 
-    pub(crate) fn place(&mut self, address: Address, what: &'static str, object: &str, bytes: Vec<u8>) {
-        self.placed.push(Block { address, what, object: object.to_owned(), bytes });
+    pub(crate) fn place(
+        &mut self,
+        address: Address,
+        what: &'static str,
+        object: impl Into<Arc<str>>,
+        bytes: Vec<u8>,
+    ) {
+        self.placed.push(Block { address, what, object: object.into(), bytes });
     }
 
     /// Allocates and places bytes that do not depend on their own address.
@@ -143,7 +150,12 @@ pub(crate) fn layout(tree: &Tree, options: &WriteOptions, addresses: Addresses) 
         context.headers[id.0] = node.pinned.unwrap_or(body);
         if context.shared.is_empty() && stands_alone(node, &decision) {
             // Nothing in it is unknown yet: it need not be made again.
-            blocks.place(body, "object header", &node.path, header.encode().map_err(in_node(node))?);
+            blocks.place(
+                body,
+                "object header",
+                Arc::clone(&node.path),
+                header.encode().map_err(in_node(node))?,
+            );
             continue;
         }
         rest.push((*id, decision, body));
@@ -158,11 +170,16 @@ pub(crate) fn layout(tree: &Tree, options: &WriteOptions, addresses: Addresses) 
         }
         let header = context.header(node, decision, &places).map_err(in_node(node))?;
         match node.pinned {
-            None => blocks.place(*body, "object header", &node.path, header.encode().map_err(in_node(node))?),
+            None => blocks.place(
+                *body,
+                "object header",
+                Arc::clone(&node.path),
+                header.encode().map_err(in_node(node))?,
+            ),
             Some(pinned) => {
                 let (first, second) = header.encode_pinned(*body).map_err(in_node(node))?;
-                blocks.place(pinned, "object header", &node.path, first);
-                blocks.place(*body, "header continuation", &node.path, second);
+                blocks.place(pinned, "object header", Arc::clone(&node.path), first);
+                blocks.place(*body, "header continuation", Arc::clone(&node.path), second);
             }
         }
     }
@@ -187,7 +204,7 @@ fn stands_alone(node: &Node, decided: &Decided) -> bool {
 }
 
 fn in_node(node: &Node) -> impl Fn(Error) -> Error + '_ {
-    |e| e.in_object(node.path.clone())
+    |e| e.in_object(&*node.path)
 }
 
 /// All objects, each once, parents before children, names in byte order.
@@ -282,7 +299,7 @@ impl Context {
                 if let Storage::External { pieces, .. } = &d.storage {
                     let heap = external_names(pieces).0;
                     let address = blocks.allocate(heap.len())?;
-                    blocks.place(address, "local heap", &node.path, heap.encode(address));
+                    blocks.place(address, "local heap", Arc::clone(&node.path), heap.encode(address));
                     places.external = Some(address);
                 }
             }

@@ -140,7 +140,7 @@ impl Index {
         let bodies: Vec<&[u8]> = self.messages.iter().map(|m| m.body.as_slice()).collect();
         let (heap, ids) = dense::heap(Shape::ATTRIBUTES, &bodies, blocks, "(superblock extension)")?;
         for (message, id) in self.messages.iter_mut().zip(ids) {
-            message.id = id.try_into().map_err(|_| Error::invalid("a heap id of other than 8 bytes"))?;
+            message.id = id;
         }
         Ok(heap)
     }

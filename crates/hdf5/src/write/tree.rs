@@ -10,12 +10,16 @@ use crate::format::datatype::{CharacterSet, Datatype};
 use crate::format::message::dataspace::Dataspace;
 use crate::format::message::fill_value::FillMessage;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use tensilo_core::{Error, Result};
 use tensilo_filters::FilterSpec;
 
 /// Most bytes in the name of a link. The format knows no limit, but has 64 KiB for names that stand in headers.
 const MOST_NAME: usize = 16 << 20;
+
+/// Fewer attributes are looked through for a name.
+const FEW: usize = 16;
 
 /// Number of an object, in the order of their making; 0 is the root group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,11 +115,11 @@ impl Tracking {
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     /// The path it was made under, for messages.
-    pub(crate) path: String,
+    pub(crate) path: Arc<str>,
     pub(crate) kind: Kind,
     pub(crate) attributes: Vec<Attribute>,
-    /// Their names.
-    attribute_names: BTreeSet<Vec<u8>>,
+    /// Their names, once they are too many to look through.
+    attribute_names: Option<HashSet<Vec<u8>>>,
     /// Hard links to it, and uses of a committed datatype.
     pub(crate) links: u32,
     /// Are its links, and are its attributes, numbered in the order they were made? And is that order indexed?
@@ -126,17 +130,27 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn new(path: String, kind: Kind, order: Tracking) -> Self {
+    fn new(path: Arc<str>, kind: Kind, order: Tracking) -> Self {
         Self {
             path,
             kind,
             attributes: Vec::new(),
-            attribute_names: BTreeSet::new(),
+            attribute_names: None,
             links: 1,
             order,
             pinned: None,
             comment: None,
         }
+    }
+
+    /// Is there no attribute of this name yet? Notes it.
+    fn is_new_attribute(&mut self, name: &[u8]) -> bool {
+        let attributes = &self.attributes;
+        if attributes.len() < FEW {
+            return attributes.iter().all(|a| a.name != name);
+        }
+        let names = || attributes.iter().map(|a| a.name.clone()).collect();
+        self.attribute_names.get_or_insert_with(names).insert(name.to_vec())
     }
 }
 
@@ -175,7 +189,7 @@ pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
 
 impl Tree {
     pub(crate) fn new(tracking: Tracking) -> Self {
-        let root = Node::new("/".to_owned(), Kind::Group(BTreeMap::new()), tracking);
+        let root = Node::new("/".into(), Kind::Group(BTreeMap::new()), tracking);
         Self { nodes: vec![root], tracking, reserved: BTreeMap::new() }
     }
 
@@ -210,12 +224,13 @@ impl Tree {
 
     /// The group that will hold the last name of a path, made with its ancestors where missing, and that name.
     fn parent_of<'p>(&mut self, path: &'p [u8]) -> Result<(NodeId, &'p [u8])> {
-        let mut names: Vec<&[u8]> = components(path).collect();
-        let Some(last) = names.pop() else {
+        let mut names = components(path);
+        let Some(mut last) = names.next() else {
             return Err(Error::already_exists("the root group is there from the beginning").in_object("/"));
         };
         let mut at = NodeId::ROOT;
-        for name in names {
+        for next in names {
+            let name = std::mem::replace(&mut last, next);
             at = match &self.node(at).kind {
                 Kind::Group(links) => match links.get(name).map(|l| &l.target) {
                     Some(Target::Hard(id)) => *id,
@@ -233,10 +248,8 @@ impl Tree {
 
     fn add(&mut self, parent: NodeId, name: &[u8], kind: Kind) -> Result<NodeId> {
         let id = NodeId(self.nodes.len());
-        let path = match self.node(parent).path.as_str() {
-            "/" => format!("/{}", String::from_utf8_lossy(name)),
-            above => format!("{above}/{}", String::from_utf8_lossy(name)),
-        };
+        let (above, shown) = (self.node(parent).path.trim_end_matches('/'), String::from_utf8_lossy(name));
+        let path = [above, "/", &shown].concat().into();
         self.link(parent, name, Target::Hard(id))?;
         self.nodes.push(Node::new(path, kind, self.tracking));
         Ok(id)
@@ -312,12 +325,13 @@ impl Tree {
         let committed = attribute.datatype.committed;
         let node = self.node_mut(id);
         attribute.order = u16::try_from(node.attributes.len()).map_err(|_| {
-            Error::invalid("an object can have at most 65536 attributes").in_object(node.path.clone())
+            Error::invalid("an object can have at most 65536 attributes").in_object(&*node.path)
         })?;
-        if !node.attribute_names.insert(attribute.name.clone()) {
+        if !node.is_new_attribute(&attribute.name) {
             let name = String::from_utf8_lossy(&attribute.name);
-            return Err(Error::already_exists(format!("attribute {name:?} was already made"))
-                .in_object(node.path.clone()));
+            return Err(
+                Error::already_exists(format!("attribute {name:?} was already made")).in_object(&*node.path)
+            );
         }
         node.attributes.push(attribute);
         self.uses(committed);
@@ -326,5 +340,5 @@ impl Tree {
 }
 
 fn not_a_group(node: &Node) -> Error {
-    Error::invalid("this is no group").in_object(node.path.clone())
+    Error::invalid("this is no group").in_object(&*node.path)
 }

@@ -5,7 +5,7 @@
 //! objects; larger ones are indirect blocks, which cut the same space into rows again. Offsets of objects count
 //! every byte of this space, block headers included.
 
-use super::{put_address, put_checksum, width_of};
+use super::{put_address, put_checksum};
 use crate::format::Address;
 use tensilo_core::wire::{FieldWriter, lookup3};
 
@@ -28,6 +28,9 @@ pub struct Shape {
     /// Bytes of a heap id.
     pub id_len: usize,
 }
+
+/// A heap id: its kind (1), then what tells where the object is. Only the first [`Shape::id_len`] bytes are stored.
+pub type Id = [u8; 8];
 
 impl Shape {
     /// The heap that libhdf5 makes for links.
@@ -82,22 +85,14 @@ impl Shape {
     }
 
     /// The id of an object in a block.
-    pub fn managed_id(&self, offset: u64, len: usize) -> Vec<u8> {
-        let mut w = FieldWriter::new();
-        w.u8(0).uint(offset, self.offset_size()).uint(len as u64, width_of(MOST_MANAGED as u64));
-        self.filled(w)
+    pub fn managed_id(&self, offset: u64, len: usize) -> Id {
+        // Kind 0, the offset, the length: little-endian, one behind the other.
+        (offset << 8 | (len as u64) << (8 + 8 * self.offset_size())).to_le_bytes()
     }
 
     /// The id of a huge object, by its number.
-    pub fn huge_id(&self, number: u64) -> Vec<u8> {
-        let mut w = FieldWriter::new();
-        w.u8(0x10).uint(number, (self.id_len - 1).min(8));
-        self.filled(w)
-    }
-
-    fn filled(&self, mut w: FieldWriter) -> Vec<u8> {
-        w.zeros(self.id_len - w.len());
-        w.finish()
+    pub fn huge_id(&self, number: u64) -> Id {
+        (0x10 | number << 8).to_le_bytes()
     }
 
     /// The direct block at `offset`, of `size` bytes, from its objects.

@@ -129,7 +129,7 @@ impl NewHeader {
     /// # Errors
     /// `Unsupported` when there are too many messages or one is too long.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let mut w = FieldWriter::new();
+        let mut w = FieldWriter::with_capacity(self.size() as usize);
         self.prefix(&mut w, self.messages.len(), self.messages_len())?;
         for m in &self.messages {
             self.message(&mut w, m)?;
