@@ -221,6 +221,7 @@ fn files(stack: &Stack, scans: usize, python: Option<&Python>, folder: &Path) ->
             region,
             image: theirs,
             resident: none,
+            planes: none,
         };
         row.say(name, gb);
         // One frame a chunk: the first two; the denser of them is what a pack competes with.

@@ -39,7 +39,13 @@ pub fn run(full: bool) -> std::result::Result<(), String> {
     );
     println!(
         "{:10} {:>8} {:>30} {:>30} {:>9} {:>9} {:>9}",
-        "", "ratio", "produce: wall, CPU s, MiB", "verify: wall, CPU s, MiB", "frame ms", "BF ms", "resident"
+        "",
+        "ratio",
+        "produce: wall, CPU s, MiB",
+        "verify: wall, CPU s, MiB",
+        "frame ms",
+        "BF ms",
+        "in memory"
     );
     for format in ["1", "2"] {
         let path = folder.join(format!("format{format}.h5"));
@@ -126,7 +132,7 @@ pub fn in_child(args: &[String]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Seconds of one frame, and of a bright-field image from the file and from memory.
+/// Seconds of one frame, and of a bright-field image from the file and from memory (packed; planes of format 2).
 fn first(path: &Path) -> Result<[f64; 3]> {
     let options =
         || read::ReadOptions { threads: Threads::new(WORKERS), cached_bytes: 0, ..Default::default() };
@@ -163,7 +169,7 @@ fn second(path: &Path) -> Result<[f64; 3]> {
     });
     let mask = bright_field();
     let file = seconds(1, || drop(pack.virtual_image(&mask, &Quiet).expect("an image")));
-    let pack = pack.resident(&Quiet)?;
+    let pack = pack.planes(&Quiet)?;
     let memory = seconds(3, || drop(pack.virtual_image(&mask, &Quiet).expect("an image")));
     Ok([one, file, memory])
 }

@@ -10,6 +10,7 @@ pub mod counts;
 pub mod format;
 pub mod layout;
 pub mod plan;
+pub mod planes;
 pub mod produce;
 pub mod products;
 pub mod read;

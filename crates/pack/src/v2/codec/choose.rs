@@ -147,8 +147,8 @@ pub(super) fn choose<W: Count>(
     let (sum, n) = (extent.sums.iter().sum::<u64>(), scans * pixels as u64);
     let middle = (sum / n) as u32;
     let range = most - extent.least;
-    // Every fourth scan of a long unit tells enough.
-    let (step, some) = if scans >= 64 { (4 * stride, scans.div_ceil(4)) } else { (stride, scans) };
+    // Every eighth scan of a long unit tells enough.
+    let (step, some) = if scans >= 128 { (8 * stride, scans.div_ceil(8)) } else { (stride, scans) };
     let squares = squares(rows, step, at, pixels, middle, range >= 1 << 12);
     // Variance in sixteenths; the middle is rounded down, which matters for none but the narrowest.
     let variance = squares * 16 / u128::from(some * pixels as u64);

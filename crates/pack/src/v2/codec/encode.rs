@@ -67,7 +67,7 @@ pub(super) fn encode<T: Count>(
 }
 
 /// Scans that are fetched into the cache before they are copied.
-const AHEAD: usize = 6;
+const AHEAD: usize = 2;
 
 /// Fetches a row into the cache, if there is one.
 #[inline(always)]

@@ -31,7 +31,7 @@ pub use decode::DecodeScratch;
 pub use encode::EncodeScratch;
 
 use expand::Expansion;
-use level::{Level, level};
+pub(crate) use level::{Level, level};
 use std::ops::Range;
 use tensilo_core::{Error, Result};
 

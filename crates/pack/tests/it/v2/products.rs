@@ -73,6 +73,11 @@ proptest! {
             detector.move_to(&to, &Quiet).unwrap();
             prop_assert_eq!(detector.image(), &masked(&values, &to)[..]);
         }
+        let planes = pack.planes(&Quiet).unwrap();
+        for mask in &masks {
+            prop_assert_eq!(planes.virtual_image(mask, &Quiet).unwrap(), masked(&values, mask));
+        }
+        prop_assert!(planes.virtual_image(&masks[0][1..], &Quiet).is_err());
         let resident = pack.resident(&Quiet).unwrap();
         prop_assert_eq!(resident.virtual_image(&masks[1], &Quiet).unwrap(), masked(&values, &masks[1]));
     }
@@ -122,6 +127,7 @@ fn impossible_products_are_refused() {
     packed(&signed, 2, &out, 1).unwrap();
     let pack = Pack::open(&out).unwrap();
     assert_eq!(pack.virtual_image(&[1; 9], &Quiet).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(pack.planes(&Quiet).unwrap_err().kind(), ErrorKind::Unsupported);
     let counts = CountType::new(1, false).unwrap();
     let line = Stack::of(&[4], &[3, 3], counts, |i| i as i64).npy(dir.path());
     assert_eq!(inspected(&line, 2).unwrap().scan_shape, [4]);
