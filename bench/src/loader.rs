@@ -176,7 +176,8 @@ pub fn run() -> Result<Report, String> {
         }
     }
     if wanted("memory") {
-        let growth = python.ask("growth()")?;
+        // In a process of its own: threads of loaderx, which cannot be ended, live on in the other.
+        let growth = Session::start(folder.path(), "loader.py")?.ask("growth()")?;
         report.note(memory_note(&growth));
     }
     if wanted("record numbers") {
