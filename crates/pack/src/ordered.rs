@@ -192,6 +192,11 @@ pub(crate) fn run_keeping<W: Ordered>(
     }
 }
 
+/// Locks what workers share; a panic of another is told by [`Alarm`], not by the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Tells the others when a worker panics, so that they do not wait for it.
 struct Alarm<'a, 'b, W: Ordered>(&'b Engine<'a, W>);
 
@@ -227,7 +232,7 @@ impl<W: Ordered> Help for Helper<'_, '_, '_, W> {
 
 impl<W: Ordered> Engine<'_, W> {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn chains(&self) -> &'static [Chain] {

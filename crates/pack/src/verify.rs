@@ -9,7 +9,7 @@
 
 use crate::digest::Sha256Sum;
 use crate::le;
-use crate::ordered::{self, Chain, Ordered, Schedule};
+use crate::ordered::{self, Chain, Ordered, Schedule, lock};
 use crate::profile::Flavour;
 use crate::read::{Pack, ReadOptions, Shard};
 use crate::receipt::{Proven, Receipt};
@@ -21,7 +21,7 @@ use crate::unpack::{self, Excluded, UNIT};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tensilo_core::io::FileSource;
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, ErrorKind, Limits, Monitor, Progress, Result};
@@ -401,10 +401,6 @@ impl Decode<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Ordered for Decode<'_> {
     type Slot = Frames;
     type Scratch = ();
@@ -413,7 +409,7 @@ impl Ordered for Decode<'_> {
 
     fn begin(&self, _: &mut (), group: usize) -> Result<()> {
         let shard = self.pack.passing_shard(group)?;
-        let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shards = lock(&self.shards);
         shards.push((shard.header_sha256(), shard.tiles().widest()));
         *self.loaded[group % 2].write().unwrap_or_else(PoisonError::into_inner) = Some(shard);
         Ok(())

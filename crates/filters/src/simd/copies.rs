@@ -11,13 +11,17 @@ use tensilo_core::Result;
 /// Copies `length` bytes to `at` from `distance` bytes before.
 pub(crate) trait Copy {
     /// `None` when either side lies outside `dst`. Bytes behind the copy may be overwritten.
-    fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()>;
-
-    /// The same where [`ROOM`] bytes are left behind the copy: `None` also where they are not. There is no call in it,
-    /// so that a loop keeps its registers.
-    fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
-        self.back(dst, at, distance, length)
+    #[inline(always)]
+    fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
+        match self.back_with_room(dst, at, distance, length) {
+            None => crate::lz77::copy_back(dst, at, distance, length),
+            done => done,
+        }
     }
+
+    /// The same where [`ROOM`] bytes are left behind the copy: `None` also where they are not and a copy needs them.
+    /// Vectors are copied without a call, so that a loop keeps its registers.
+    fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()>;
 }
 
 /// How far copies may write past their end.
@@ -46,7 +50,7 @@ pub(crate) struct Plain;
 
 impl Copy for Plain {
     #[inline]
-    fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
+    fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
         crate::lz77::copy_back(dst, at, distance, length)
     }
 }
@@ -129,14 +133,6 @@ pub(in crate::simd) mod x86 {
 
     impl Copy for Vectors {
         #[inline(always)]
-        fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
-            match self.back_with_room(dst, at, distance, length) {
-                None => crate::lz77::copy_back(dst, at, distance, length),
-                done => done,
-            }
-        }
-
-        #[inline(always)]
         fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
             if !roomy(dst, at, distance, length) {
                 return None;
@@ -152,14 +148,6 @@ pub(in crate::simd) mod x86 {
     pub(super) struct Permuted(());
 
     impl Copy for Permuted {
-        #[inline(always)]
-        fn back(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
-            match self.back_with_room(dst, at, distance, length) {
-                None => crate::lz77::copy_back(dst, at, distance, length),
-                done => done,
-            }
-        }
-
         #[inline(always)]
         fn back_with_room(&self, dst: &mut [u8], at: usize, distance: usize, length: usize) -> Option<()> {
             if !roomy(dst, at, distance, length) {

@@ -12,7 +12,7 @@ use super::shards::{Pieces, Shards};
 use crate::format::index::Extent;
 use crate::geometry::Cut;
 use crate::le;
-use crate::ordered::{self, Chain, Help, Ordered, Schedule};
+use crate::ordered::{self, Chain, Help, Ordered, Schedule, lock};
 use crate::profile::Profile;
 use crate::sha_pair::{Sha256Stream, pairs_pay};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -44,16 +44,19 @@ impl Pass<'_> {
 
     fn hash(&self, chain: Chain, buffers: &TileBuffers) -> Result<()> {
         let (raw, working) = (le::bytes_of_u16(&buffers.raw), &buffers.working);
-        if chain == Chain::First {
-            lock(&self.raw).update(&raw);
-            return Ok(());
+        match chain {
+            Chain::First => lock(&self.raw).update(&raw),
+            Chain::Second => self.hashes_so_far().working_tile(working, self.file)?,
+            Chain::Whole => self.hashes_so_far().tile(&mut lock(&self.raw), &raw, working, self.file)?,
         }
+        Ok(())
+    }
+
+    /// The chains but that of raw values, with all parts of the file that are complete.
+    fn hashes_so_far(&self) -> MutexGuard<'_, Hashes> {
         let mut hashes = lock(&self.hashes);
         hashes.add(std::mem::take(&mut *lock(&self.written)));
-        match chain {
-            Chain::Whole => hashes.tile(&mut lock(&self.raw), &raw, working, self.file),
-            Chain::First | Chain::Second => hashes.working_tile(working, self.file),
-        }
+        hashes
     }
 
     /// Appends a shard, and notes what of it is to be hashed.
@@ -90,10 +93,6 @@ impl Pass<'_> {
         let reader = self.kernel.frames.reader();
         (reader, self.account.bytes(self.kernel.frames.reader_bytes(), "a reader").ok())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Decodes everything once and appends all shards.
