@@ -54,14 +54,7 @@ impl Stream {
                     *cursor = if *cursor + 1 == self.len { 0 } else { *cursor + 1 };
                 }
             }
-            Next::Draw(generator) => {
-                // A local copy stays in registers.
-                let mut local = *generator;
-                for id in ids {
-                    *id = local.below(self.len);
-                }
-                *generator = local;
-            }
+            Next::Draw(generator) => generator.fill_below(self.len, ids),
         }
     }
 
