@@ -1,5 +1,4 @@
 """Opens files with the tool whose layout they have, `layouts.py TOOL FILE…`, and looks at what it makes of them."""
-import importlib.util
 import os
 import sys
 import warnings
@@ -46,17 +45,14 @@ def netcdf(path):
 
 
 def keras(path):
-    # Keras needs one of its backends, which are large; without one the tree is compared with what it writes.
-    if all(importlib.util.find_spec(m) for m in ("keras", "jax")):
-        os.environ["KERAS_BACKEND"] = "jax"
-        import keras as k
+    os.environ["KERAS_BACKEND"] = "jax"
+    import keras as k
 
-        layers = [k.Input((3,)), k.layers.Dense(2, name="first"), k.layers.Dense(1, name="second")]
-        model = k.Sequential(layers)
-        model.load_weights(path)
-        expected = [np.arange(6.0).reshape(3, 2), [0.5, -0.5], [[2.0], [3.0]], [0.25]]
-        assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), expected, strict=True))
-        print("with Keras", k.__version__)
+    layers = [k.Input((3,)), k.layers.Dense(2, name="first"), k.layers.Dense(1, name="second")]
+    model = k.Sequential(layers)
+    model.load_weights(path)
+    expected = [np.arange(6.0).reshape(3, 2), [0.5, -0.5], [[2.0], [3.0]], [0.25]]
+    assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), expected, strict=True))
     import h5py
 
     with h5py.File(path) as f:

@@ -220,7 +220,7 @@ const TOOLS: [Tool; 5] = [
     ("pandas", pandas, &["pandas", "tables"]),
     ("anndata", anndata, &["anndata"]),
     ("netcdf", netcdf, &["xarray", "netCDF4"]),
-    ("keras", keras, &["h5py"]),
+    ("keras", keras, &["keras", "jax"]),
     ("matlab", matlab, &["mat73"]),
 ];
 
