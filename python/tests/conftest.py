@@ -5,6 +5,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from absent import pytest_make_collect_report, pytest_runtest_makereport, pytest_terminal_summary
+
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport", "pytest_terminal_summary"]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,12 @@ import pytest
 
 grain = pytest.importorskip("grain.python", reason="needs Grain")
 
+from absl import flags  # noqa: E402
+
 from tensilo import MapDataset  # noqa: E402
+
+# A program's main function does this; beside JAX, Grain's worker processes ask for flags.
+flags.FLAGS.mark_as_parsed()
 
 DATA = np.arange(40 * 3, dtype="<i4").reshape(40, 3)
 RECORDS = MapDataset(DATA, np.arange(40))

@@ -45,14 +45,17 @@ fn python_package(steps: &mut Steps, python: &Path, prepared: impl Fn(Command) -
         .env("PATH", format!("{}:{}:{path}", bin.display(), tools.display()));
     steps.run("python: build", build);
     let mut tests = prepared(command(python, ["-m", "pytest", "-p", "no:cacheprovider", "tests"]));
-    tests.current_dir(root().join("python"));
+    // Those with PyTorch run in the environment that has it.
+    tests.arg("--ignore=tests/test_torch.py").current_dir(root().join("python"));
     steps.run("python: tests", tests);
     steps.measure("python: PyTorch", |_| environment::prepare_torch().map(|_| ()));
     if let Some(torch) = environment::torch() {
         let mut tests =
             prepared(command(torch, ["-m", "pytest", "-p", "no:cacheprovider", "tests/test_torch.py"]));
         // Without what only the other environment has.
-        tests.arg("--noconftest").current_dir(root().join("python")).env("PYTHONPATH", root().join("python"));
+        let folder = root().join("python");
+        let modules = format!("{}:{}", folder.display(), folder.join("tests").display());
+        tests.args(["--noconftest", "-p", "absent"]).current_dir(folder).env("PYTHONPATH", modules);
         steps.run("python: tests with PyTorch", tests);
     }
     let mut stubs = prepared(command(python, ["-m", "mypy.stubtest", "tensilo"]));
