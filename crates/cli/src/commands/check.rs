@@ -93,17 +93,17 @@ fn conclude(s: &Summary, out: &mut Output) -> Outcome {
         out.json("tensilo.check/1", &view)?;
     } else {
         out.line(format_args!(
-            "{}: {} objects, {} attributes, {} structures, {} chunks of {}",
+            "{}: {}, {}, {}, {} of {}",
             match (s.damaged, s.unchecked) {
                 (0, 0) => "sound".to_owned(),
                 (0, n) => format!("no damage found, {n} not checked"),
                 (n, 0) => format!("{n} damaged"),
                 (n, m) => format!("{n} damaged, {m} not checked"),
             },
-            s.objects,
-            s.attributes,
-            s.structures,
-            s.chunks,
+            human::count(s.objects, "object"),
+            human::count(s.attributes, "attribute"),
+            human::count(s.structures, "structure"),
+            human::count(s.chunks, "chunk"),
             human::bytes(s.bytes)
         ))?;
     }

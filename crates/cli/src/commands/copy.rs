@@ -2,7 +2,7 @@
 
 use super::{OpenArguments, refuse_existing};
 use crate::exit::{Answer, Outcome};
-use crate::output::Output;
+use crate::output::{Output, human};
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,8 +52,10 @@ pub fn run(a: &CopyArguments, out: &mut Output) -> Outcome {
     })?;
     let done = copied(a, out)?;
     out.note(format_args!(
-        "{} groups, {} datasets, {} datatypes",
-        done.groups, done.datasets, done.datatypes
+        "{}, {}, {}",
+        human::count(done.groups, "group"),
+        human::count(done.datasets, "dataset"),
+        human::count(done.datatypes, "datatype")
     ));
     if done.dangling > 0 {
         out.note(format_args!("{} references lead to what was not copied and are null now", done.dangling));

@@ -55,6 +55,12 @@ pub fn name(s: &str) -> String {
         .collect()
 }
 
+/// How many of a thing: `1 group`, `3 groups`.
+pub fn count(n: impl Into<u64>, thing: &str) -> String {
+    let n = n.into();
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -73,7 +73,11 @@ pub fn delete(a: &DeleteArguments, out: &mut Output) -> Outcome {
     if out.is_json() {
         out.json("tensilo.records.delete/1", &view)?;
     } else {
-        out.line(format_args!("{} records deleted, {} in the store", view.deleted, view.records))?;
+        out.line(format_args!(
+            "{} deleted, {} in the store",
+            human::count(view.deleted, "record"),
+            view.records
+        ))?;
     }
     Ok(Answer::Yes)
 }

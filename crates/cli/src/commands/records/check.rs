@@ -109,13 +109,15 @@ pub fn verify(a: &VerifyArguments, out: &mut Output) -> Outcome {
         if verified.described.len() as u64 == n { String::new() } else { " (the first are shown)".into() };
     match n {
         0 => out.line(format_args!(
-            "{} records, {}: no damage found",
-            verified.records,
+            "{}, {}: no damage found",
+            human::count(verified.records, "record"),
             human::bytes(verified.bytes)
         ))?,
         n => out.line(format_args!(
-            "{} of {} records are bad, {n} problems{shown}",
-            verified.bad_records, verified.records
+            "bad: {} of {}; {}{shown}",
+            verified.bad_records,
+            human::count(verified.records, "record"),
+            human::count(n, "problem")
         ))?,
     }
     Ok(answer)
@@ -158,8 +160,10 @@ pub fn salvage(a: &SalvageArguments, out: &mut Output) -> Outcome {
         out.note("the last commit is not whole; this is the most recent one that is");
     }
     out.line(format_args!(
-        "{} records saved, {} lost, of commit {}",
-        answer.saved, answer.lost, answer.generation
+        "{} saved, {} lost, of commit {}",
+        human::count(answer.saved, "record"),
+        answer.lost,
+        answer.generation
     ))?;
     Ok(exit)
 }

@@ -123,8 +123,11 @@ pub fn run(a: &RepackArguments, out: &mut Output) -> Outcome {
             human::bytes(bytes),
         );
         out.line(format_args!(
-            "{name}: {} groups, {} datasets, {from} -> {to}; {} chunks copied, {} encoded",
-            done.groups, done.datasets, done.chunks_copied, done.chunks_encoded
+            "{name}: {}, {}, {from} -> {to}; {} copied, {} encoded",
+            human::count(done.groups, "group"),
+            human::count(done.datasets, "dataset"),
+            human::count(done.chunks_copied, "chunk"),
+            done.chunks_encoded
         ))?;
     }
     if done.dangling > 0 {
