@@ -41,6 +41,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<pack_v2::Pack2Plan>()?;
     m.add_class::<pack_v2::Pack2File>()?;
     m.add_class::<pack_v2::Pack2Detector>()?;
+    m.add_class::<pack_v2::Pack2Planes>()?;
     m.add_function(wrap_pyfunction!(pack_v2::pack2_is, m)?)?;
     m.add_function(wrap_pyfunction!(pack_v2::pack2_inspect, m)?)?;
     m.add_function(wrap_pyfunction!(pack_v2::pack2_plan, m)?)?;

@@ -6,7 +6,7 @@ use crate::errors::exception;
 use crate::signals::{Callbacks, interruptible};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tensilo::Result;
@@ -15,21 +15,42 @@ use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
 use tensilo::pack::plan::{Plan, PlanOptions, default_memory, plan};
 use tensilo::pack::produce::{ProduceOptions, produce};
-use tensilo::pack::products::{Choice, ImageValues};
+use tensilo::pack::products::{Bands, Choice, ImageValues, Request};
 use tensilo::pack::read::{Pack, ReadOptions, Values};
 use tensilo::pack::source::inspect::{InspectOptions, Inspection, inspect};
+use tensilo::pack::v2;
 use tensilo::pack::verify::{VerifyOptions, verify};
 use tensilo::pack::{Backend, Profile};
 
 /// What inspection found.
 #[pyclass(frozen, module = "tensilo._native")]
-pub struct PackInspection(Arc<Inspection>, Option<PathBuf>);
+pub struct PackInspection {
+    inspection: Arc<Inspection>,
+    origin: Origin,
+}
+
+/// What was inspected: refusals of format 1 say whether format 2 takes it.
+#[derive(Clone)]
+struct Origin {
+    source: PathBuf,
+    dataset: Option<String>,
+    index_dir: Option<PathBuf>,
+}
+
+impl Origin {
+    fn hinted(&self, e: tensilo::Error) -> tensilo::Error {
+        let options =
+            v2::source::inspect::InspectOptions { dataset: self.dataset.clone(), ..Default::default() };
+        let e = v2::hint_format_2(e, &self.source, &options);
+        if e.hint_text() == Some("--format 2") { e.hint("format=2") } else { e }
+    }
+}
 
 /// A plan, with the inspection it was made from.
 #[pyclass(frozen, module = "tensilo._native")]
 pub struct PackPlan {
     inspection: Arc<Inspection>,
-    index_dir: Option<PathBuf>,
+    origin: Origin,
     plan: Plan,
 }
 
@@ -40,7 +61,7 @@ pub struct PackFile(Pack);
 #[pymethods]
 impl PackInspection {
     fn json(&self) -> String {
-        self.0.to_json().to_string()
+        self.inspection.to_json().to_string()
     }
 }
 
@@ -64,14 +85,16 @@ pub fn pack_inspect(
     should_cancel: Option<Py<PyAny>>,
 ) -> PyResult<PackInspection> {
     let options = InspectOptions {
-        dataset,
+        dataset: dataset.clone(),
         index_dir: index_dir.clone(),
         threads: Threads::new(threads),
         ..InspectOptions::default()
     };
-    let work = |monitor: &dyn Monitor| inspect(&source, &options, monitor);
-    let inspection = interruptible(py, Callbacks { progress, should_cancel }, work)?;
-    Ok(PackInspection(Arc::new(inspection), index_dir))
+    let origin = Origin { source, dataset, index_dir };
+    let work =
+        |monitor: &dyn Monitor| inspect(&origin.source, &options, monitor).map_err(|e| origin.hinted(e));
+    let inspection = Arc::new(interruptible(py, Callbacks { progress, should_cancel }, work)?);
+    Ok(PackInspection { inspection, origin })
 }
 
 /// See `tensilo/pack.py`.
@@ -96,10 +119,11 @@ pub fn pack_plan(
             available_disk,
             threads: Threads::new(threads),
         };
-        plan(&inspection.0, &destination, &options, &SystemDisk)
+        plan(&inspection.inspection, &destination, &options, &SystemDisk)
     };
-    let plan = py.detach(make).map_err(|e| exception(py, &e))?;
-    Ok(PackPlan { inspection: inspection.0.clone(), index_dir: inspection.1.clone(), plan })
+    let origin = inspection.origin.clone();
+    let plan = py.detach(|| make().map_err(|e| origin.hinted(e))).map_err(|e| exception(py, &e))?;
+    Ok(PackPlan { inspection: inspection.inspection.clone(), origin, plan })
 }
 
 /// The receipt as JSON text, its path, most bytes held, and what was cleared.
@@ -112,9 +136,14 @@ pub fn pack_produce(
     progress: Option<Py<PyAny>>,
     should_cancel: Option<Py<PyAny>>,
 ) -> PyResult<(String, PathBuf, u64, Vec<PathBuf>)> {
-    let options =
-        ProduceOptions { index_dir: plan.index_dir.clone(), clear_leftovers, ..ProduceOptions::default() };
-    let work = |monitor: &dyn Monitor| produce(&plan.inspection, &plan.plan, &options, monitor);
+    let options = ProduceOptions {
+        index_dir: plan.origin.index_dir.clone(),
+        clear_leftovers,
+        ..ProduceOptions::default()
+    };
+    let work = |monitor: &dyn Monitor| {
+        produce(&plan.inspection, &plan.plan, &options, monitor).map_err(|e| plan.origin.hinted(e))
+    };
     let made = interruptible(py, Callbacks { progress, should_cancel }, work)?;
     let receipt = String::from_utf8_lossy(&made.receipt.encode()).into_owned();
     Ok((receipt, made.receipt_path, made.peak_bytes, made.cleared))
@@ -146,6 +175,21 @@ pub fn pack_verify(
     let work = |monitor: &dyn Monitor| verify(&path, &options, monitor);
     let found = interruptible(py, Callbacks { progress, should_cancel }, work)?;
     Ok(found.to_json().to_string())
+}
+
+/// An image as an array of this shape.
+pub fn shaped<'py, N: Copy + IntoPyObject<'py>>(
+    py: Python<'py>,
+    values: ImageValues,
+    shape: &[N],
+) -> PyResult<Bound<'py, PyAny>> {
+    let flat = match values {
+        ImageValues::U32(v) => PyArray1::from_vec(py, v).into_any(),
+        ImageValues::U64(v) => PyArray1::from_vec(py, v).into_any(),
+        ImageValues::I64(v) => PyArray1::from_vec(py, v).into_any(),
+        ImageValues::F64(v) => PyArray1::from_vec(py, v).into_any(),
+    };
+    flat.call_method1("reshape", (PyTuple::new(py, shape.iter().copied())?,))
 }
 
 /// Inner and outer radius of a ring.
@@ -222,6 +266,44 @@ impl PackFile {
         Ok(())
     }
 
+    /// Sums of every scan over a mask of flat pixels, flat.
+    #[pyo3(signature = (mask, *, progress, should_cancel))]
+    fn virtual_image<'py>(
+        &self,
+        py: Python<'py>,
+        mask: PyReadonlyArray1<'_, u8>,
+        progress: Option<Py<PyAny>>,
+        should_cancel: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let mask = mask.as_slice()?;
+        let work = |monitor: &dyn Monitor| {
+            let membership = mask.iter().map(|m| u8::from(*m != 0)).collect();
+            let bands = Some(Bands::new(self.0.geometry(), membership)?);
+            Ok(self.0.products(&Request { bands, ..Request::default() }, monitor)?.bands)
+        };
+        let sums = interruptible(py, Callbacks { progress, should_cancel }, work)?;
+        Ok(PyArray1::from_vec(py, sums.map(|[sums, ..]| sums.to_u64()).unwrap_or_default()))
+    }
+
+    /// Writes an HDF5 file of the source's layout; the SHA-256 of the counts.
+    #[pyo3(signature = (path, *, raw, overwrite, progress, should_cancel))]
+    fn to_hdf5(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        raw: bool,
+        overwrite: bool,
+        progress: Option<Py<PyAny>>,
+        should_cancel: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let values = if raw { Values::Raw } else { Values::Masked };
+        let work = |monitor: &dyn Monitor| {
+            self.0.export_hdf5(Arc::new(SystemDisk), &path, values, overwrite, monitor)
+        };
+        let exported = interruptible(py, Callbacks { progress, should_cancel }, work)?;
+        Ok(exported.sha256.to_string())
+    }
+
     /// Images by name, each a flat array.
     #[pyo3(signature = (only, rings, center, *, progress, should_cancel))]
     fn images<'py>(
@@ -240,13 +322,7 @@ impl PackFile {
         let made = interruptible(py, Callbacks { progress, should_cancel }, work)?;
         let images = PyDict::new(py);
         for image in made.images {
-            let flat = match image.values {
-                ImageValues::U32(v) => PyArray1::from_vec(py, v).into_any(),
-                ImageValues::U64(v) => PyArray1::from_vec(py, v).into_any(),
-                ImageValues::F64(v) => PyArray1::from_vec(py, v).into_any(),
-            };
-            let [rows, columns] = image.shape;
-            images.set_item(image.name, flat.call_method1("reshape", ((rows, columns),))?)?;
+            images.set_item(image.name, shaped(py, image.values, &image.shape)?)?;
         }
         Ok(images)
     }

@@ -2,6 +2,7 @@
 
 use crate::errors::{exception, index_exception};
 use crate::index::parse;
+use crate::pack::shaped;
 use crate::signals::{Callbacks, interruptible};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use tensilo::pack::products::{Choice, ImageValues};
 use tensilo::pack::read::Values;
 use tensilo::pack::v2::is_format_2;
 use tensilo::pack::v2::plan::{Plan, PlanOptions, plan};
+use tensilo::pack::v2::planes::Planes;
 use tensilo::pack::v2::produce::{ProduceOptions, produce};
 use tensilo::pack::v2::products::VirtualDetector;
 use tensilo::pack::v2::read::{Pack, ReadOptions};
@@ -39,7 +41,20 @@ pub struct Pack2File(Pack);
 
 /// A virtual detector that moves.
 #[pyclass(frozen, module = "tensilo._native")]
-pub struct Pack2Detector(Mutex<VirtualDetector>);
+pub struct Pack2Detector(Mutex<Detector>);
+
+/// A virtual detector over unsigned or signed counts.
+enum Detector {
+    Unsigned(VirtualDetector),
+    Signed(VirtualDetector<i64>),
+}
+
+/// All counts of a pack in memory.
+#[pyclass(frozen, module = "tensilo._native")]
+pub struct Pack2Planes {
+    planes: Planes,
+    signed: bool,
+}
 
 #[pymethods]
 impl Pack2Inspection {
@@ -251,13 +266,7 @@ impl Pack2File {
         let made = interruptible(py, Callbacks { progress, should_cancel }, work)?;
         let images = PyDict::new(py);
         for image in made.images {
-            let flat = match image.values {
-                ImageValues::U32(v) => PyArray1::from_vec(py, v).into_any(),
-                ImageValues::U64(v) => PyArray1::from_vec(py, v).into_any(),
-                ImageValues::F64(v) => PyArray1::from_vec(py, v).into_any(),
-            };
-            let shape = PyTuple::new(py, &image.shape)?;
-            images.set_item(image.name, flat.call_method1("reshape", (shape,))?)?;
+            images.set_item(image.name, shaped(py, image.values, &image.shape)?)?;
         }
         Ok(images)
     }
@@ -272,9 +281,44 @@ impl Pack2File {
         should_cancel: Option<Py<PyAny>>,
     ) -> PyResult<Pack2Detector> {
         let mask = mask.as_slice()?;
-        let work = |monitor: &dyn Monitor| self.0.virtual_detector(mask, monitor);
+        let work = |monitor: &dyn Monitor| {
+            Ok(if self.0.layout().counts().is_signed() {
+                Detector::Signed(self.0.signed_virtual_detector(mask, monitor)?)
+            } else {
+                Detector::Unsigned(self.0.virtual_detector(mask, monitor)?)
+            })
+        };
         let made = interruptible(py, Callbacks { progress, should_cancel }, work)?;
         Ok(Pack2Detector(Mutex::new(made)))
+    }
+
+    /// All counts in memory, for virtual images.
+    #[pyo3(signature = (*, progress, should_cancel))]
+    fn planes(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        should_cancel: Option<Py<PyAny>>,
+    ) -> PyResult<Pack2Planes> {
+        let work = |monitor: &dyn Monitor| self.0.planes(monitor);
+        let planes = interruptible(py, Callbacks { progress, should_cancel }, work)?;
+        Ok(Pack2Planes { planes, signed: self.0.layout().counts().is_signed() })
+    }
+
+    /// Binned frames of consecutive scans: scans, then the detector's bins.
+    #[pyo3(signature = (start, stop, factor, *, progress, should_cancel))]
+    fn binned<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        stop: u64,
+        factor: u32,
+        progress: Option<Py<PyAny>>,
+        should_cancel: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let work = |monitor: &dyn Monitor| self.0.binned(start..stop, factor, monitor);
+        let made = interruptible(py, Callbacks { progress, should_cancel }, work)?;
+        shaped(py, made.values, &made.shape)
     }
 
     /// Writes an HDF5 file of a detector's layout; the SHA-256 of the counts.
@@ -311,9 +355,11 @@ impl Pack2File {
 #[pymethods]
 impl Pack2Detector {
     /// Sums of every scan, flat.
-    fn image<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        let detector = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        PyArray1::from_slice(py, detector.image())
+    fn image<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Detector::Unsigned(d) => PyArray1::from_slice(py, d.image()).into_any(),
+            Detector::Signed(d) => PyArray1::from_slice(py, d.image()).into_any(),
+        }
     }
 
     /// Moves to another mask of flat pixels.
@@ -327,7 +373,40 @@ impl Pack2Detector {
     ) -> PyResult<()> {
         let mask = mask.as_slice()?;
         interruptible(py, Callbacks { progress, should_cancel }, |monitor| {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).move_to(mask, monitor)
+            match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+                Detector::Unsigned(d) => d.move_to(mask, monitor),
+                Detector::Signed(d) => d.move_to(mask, monitor),
+            }
         })
+    }
+}
+
+#[pymethods]
+impl Pack2Planes {
+    /// Bytes of memory that hold counts.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.planes.bytes()
+    }
+
+    /// Sums of every scan over a mask of flat pixels, flat.
+    #[pyo3(signature = (mask, *, progress, should_cancel))]
+    fn virtual_image<'py>(
+        &self,
+        py: Python<'py>,
+        mask: PyReadonlyArray1<'_, u8>,
+        progress: Option<Py<PyAny>>,
+        should_cancel: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mask = mask.as_slice()?;
+        let work = |monitor: &dyn Monitor| {
+            Ok(if self.signed {
+                ImageValues::I64(self.planes.signed_virtual_image(mask, monitor)?)
+            } else {
+                ImageValues::U64(self.planes.virtual_image(mask, monitor)?)
+            })
+        };
+        let made = interruptible(py, Callbacks { progress, should_cancel }, work)?;
+        shaped(py, made, &[-1_i64])
     }
 }

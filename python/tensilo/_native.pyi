@@ -26,6 +26,7 @@ __all__ = [
     "Pack2File",
     "Pack2Inspection",
     "Pack2Plan",
+    "Pack2Planes",
     "pack2_inspect",
     "pack2_is",
     "pack2_plan",
@@ -211,6 +212,18 @@ class PackFile:
         out: np.ndarray[Any, np.dtype[np.uint16]],
     ) -> None: ...
     def binned(self, start: int, stop: int, factor: int, out: np.ndarray[Any, np.dtype[np.uint32]]) -> None: ...
+    def virtual_image(
+        self, mask: np.ndarray[Any, np.dtype[np.uint8]], *, progress: _Progress, should_cancel: _ShouldCancel
+    ) -> np.ndarray[Any, np.dtype[np.uint64]]: ...
+    def to_hdf5(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        raw: bool,
+        overwrite: bool,
+        progress: _Progress,
+        should_cancel: _ShouldCancel,
+    ) -> str: ...
     def images(
         self,
         only: list[str],
@@ -304,14 +317,26 @@ class Pack2File:
         progress: _Progress,
         should_cancel: _ShouldCancel,
     ) -> str: ...
+    def planes(self, *, progress: _Progress, should_cancel: _ShouldCancel) -> Pack2Planes: ...
+    def binned(
+        self, start: int, stop: int, factor: int, *, progress: _Progress, should_cancel: _ShouldCancel
+    ) -> np.ndarray[Any, np.dtype[Any]]: ...
     def resident(self, *, progress: _Progress, should_cancel: _ShouldCancel) -> Pack2File: ...
 
 @final
 class Pack2Detector:
-    def image(self) -> np.ndarray[Any, np.dtype[np.uint64]]: ...
+    def image(self) -> np.ndarray[Any, np.dtype[Any]]: ...
     def move_to(
         self, mask: np.ndarray[Any, np.dtype[np.uint8]], *, progress: _Progress, should_cancel: _ShouldCancel
     ) -> None: ...
+
+@final
+class Pack2Planes:
+    @property
+    def nbytes(self) -> int: ...
+    def virtual_image(
+        self, mask: np.ndarray[Any, np.dtype[np.uint8]], *, progress: _Progress, should_cancel: _ShouldCancel
+    ) -> np.ndarray[Any, np.dtype[Any]]: ...
 
 _Field = tuple[str, str, list[int], bool]
 _Position = tuple[int, int, int, list[int]]

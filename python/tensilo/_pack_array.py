@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .errors import InvalidArgumentError
+
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: Told of the stage, what is done of it, and what there is in all (0 when that is not known).
 Progress: TypeAlias = Callable[[str, int, int], object]
@@ -23,6 +25,8 @@ class PackArray:
     """An array that is not loaded: what is indexed is read. `shape` and `dtype` are its subclass's to set."""
 
     shape: tuple[int, ...]
+    scan_shape: tuple[int, ...]
+    detector_shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     @property
@@ -55,3 +59,19 @@ class PackArray:
 def radii(ring: Ring | None) -> tuple[float, float] | None:
     """Inner and outer radius of a disk or ring."""
     return ring if ring is None or isinstance(ring, tuple) else (0.0, float(ring))
+
+
+def flat_mask(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """A detector's mask as flat bytes."""
+    given = np.asarray(mask)
+    if given.shape != shape:
+        raise InvalidArgumentError(f"a mask of shape {given.shape} for a detector of {shape}")
+    return np.ascontiguousarray(given.astype(bool)).view("u1").reshape(-1)
+
+
+def scan_range(start: int, stop: int | None, scans: int, factor: int) -> tuple[int, int]:
+    """The scans that are binned."""
+    stop = scans if stop is None else stop
+    if factor < 1 or not 0 <= start <= stop <= scans:
+        raise InvalidArgumentError(f"blocks of {factor} of scans {start} to {stop} of {scans}")
+    return start, stop

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._pack_array import Array, PackArray, Path, Progress, Ring, ShouldCancel, radii
-from .errors import InvalidArgumentError
+from ._pack_array import Array, PackArray, Path, Progress, Ring, ShouldCancel, flat_mask, radii, scan_range
+
+
+#: Sums: ``uint64`` of unsigned counts, ``int64`` of signed ones.
+Sums: TypeAlias = npt.NDArray[np.uint64] | npt.NDArray[np.int64]
 
 
 class Counts(PackArray):
@@ -143,14 +147,15 @@ class CountPack(Counts):
         Returns
         -------
         dict of str to numpy.ndarray
-            Sums as ``uint64``, bands as ``uint32`` where their sums fit, the rest as ``float64``.
+            Sums as ``uint64``, bands as ``uint32`` where their sums fit, sums of signed counts as ``int64``, the rest as
+            ``float64``.
 
         Raises
         ------
         InvalidArgumentError
             There is no such product, or a band has no ring.
-        UnsupportedError
-            The counts are signed.
+        LimitError
+            A sum could overflow.
         """
         rings = (radii(bf), radii(abf), radii(adf))
         return self._native.images(list(names), rings, center, progress=progress, should_cancel=should_cancel)
@@ -161,7 +166,7 @@ class CountPack(Counts):
         *,
         progress: Progress | None = None,
         should_cancel: ShouldCancel | None = None,
-    ) -> npt.NDArray[np.uint64]:
+    ) -> Sums:
         """Sums of every scan over the detector pixels where `mask` is true.
 
         Parameters
@@ -174,7 +179,7 @@ class CountPack(Counts):
         Returns
         -------
         numpy.ndarray
-            Of the scan's shape.
+            Of the scan's shape: ``uint64``, or ``int64`` where counts are signed.
         """
         return self.virtual_detector(mask, progress=progress, should_cancel=should_cancel).image
 
@@ -199,9 +204,67 @@ class CountPack(Counts):
         VirtualDetector
         """
         native = self._native.detector(
-            _mask(mask, self.detector_shape), progress=progress, should_cancel=should_cancel
+            flat_mask(mask, self.detector_shape), progress=progress, should_cancel=should_cancel
         )
         return VirtualDetector(native, self.scan_shape, self.detector_shape)
+
+    def planes(self, *, progress: Progress | None = None, should_cancel: ShouldCancel | None = None) -> Planes:
+        """Load all counts, as few bits each as they need, for virtual images at the speed of memory.
+
+        Parameters
+        ----------
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        Planes
+
+        Examples
+        --------
+        >>> import tempfile, pathlib, numpy as np, tensilo
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> counts = np.arange(2 * 3 * 8 * 8, dtype="i2").reshape(2, 3, 8, 8) % 5 - 1
+        >>> np.save(folder / "scan.npy", counts)
+        >>> found = tensilo.pack.inspect(folder / "scan.npy", format=2)
+        >>> made = tensilo.pack.produce(tensilo.pack.plan(found, folder / "scan.h5"))
+        >>> planes = tensilo.pack.open(folder / "scan.h5").planes()
+        >>> disk = np.hypot(*np.mgrid[-3.5:4, -3.5:4]) <= 2
+        >>> bool((planes.virtual_image(disk) == counts[..., disk].sum(axis=-1)).all())
+        True
+        """
+        native = self._native.planes(progress=progress, should_cancel=should_cancel)
+        return Planes(native, self.scan_shape, self.detector_shape)
+
+    def binned(
+        self,
+        factor: int,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> Array:
+        """Sums of blocks of `factor` by `factor` pixels along the detector's last two axes; excluded pixels are cleared
+        first, and partial blocks at the edges stay.
+
+        Parameters
+        ----------
+        factor : int
+            Pixels on a side of a block.
+        start, stop : int, optional
+            Scans, counted row by row; all if not given.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Scans, then the detector's axes: ``uint32``, ``uint64`` where a block of such counts could pass 32 bits, or
+            ``int64`` where counts are signed.
+        """
+        start, stop = scan_range(start, stop, math.prod(self.scan_shape), factor)
+        return self._native.binned(start, stop, factor, progress=progress, should_cancel=should_cancel)
 
     def to_hdf5(
         self,
@@ -246,6 +309,51 @@ class CountPack(Counts):
         return f"<CountPack {self.path!r}: shape {self.shape}, {self.dtype}>"
 
 
+class Planes:
+    """All counts of a pack of format 2 in memory, excluded pixels 0. Made by `CountPack.planes`."""
+
+    def __init__(
+        self, native: _native.Pack2Planes, scan_shape: tuple[int, ...], detector_shape: tuple[int, ...]
+    ) -> None:
+        self._native = native
+        self.scan_shape = scan_shape
+        self.detector_shape = detector_shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that hold counts."""
+        return self._native.nbytes
+
+    def virtual_image(
+        self,
+        mask: npt.ArrayLike,
+        *,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> Sums:
+        """Sums of every scan over the detector pixels where `mask` is true.
+
+        Parameters
+        ----------
+        mask : array_like of bool
+            Of the detector's shape.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        numpy.ndarray
+            As of `CountPack.virtual_image`.
+        """
+        image = self._native.virtual_image(
+            flat_mask(mask, self.detector_shape), progress=progress, should_cancel=should_cancel
+        )
+        return image.reshape(self.scan_shape)
+
+    def __repr__(self) -> str:
+        return f"<Planes: {self.scan_shape} scans of {self.detector_shape} pixels in {self.nbytes} bytes>"
+
+
 class VirtualDetector:
     """A virtual detector of a pack of format 2. Made by `CountPack.virtual_detector`."""
 
@@ -257,7 +365,7 @@ class VirtualDetector:
         self._detector_shape = detector_shape
 
     @property
-    def image(self) -> npt.NDArray[np.uint64]:
+    def image(self) -> Sums:
         """Sums of every scan over the mask."""
         return self._native.image().reshape(self._scan_shape)
 
@@ -267,7 +375,7 @@ class VirtualDetector:
         *,
         progress: Progress | None = None,
         should_cancel: ShouldCancel | None = None,
-    ) -> npt.NDArray[np.uint64]:
+    ) -> Sums:
         """Move to another mask; only blocks with pixels that come or go are read.
 
         Parameters
@@ -283,17 +391,9 @@ class VirtualDetector:
             The new image.
         """
         self._native.move_to(
-            _mask(mask, self._detector_shape), progress=progress, should_cancel=should_cancel
+            flat_mask(mask, self._detector_shape), progress=progress, should_cancel=should_cancel
         )
         return self.image
-
-
-def _mask(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """A mask as flat bytes."""
-    given = np.asarray(mask)
-    if given.shape != shape:
-        raise InvalidArgumentError(f"a mask of shape {given.shape} for a detector of {shape}")
-    return np.ascontiguousarray(given.astype(bool)).view("u1").reshape(-1)
 
 
 def _reopen_counts(path: str, threads: int) -> CountPack:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._pack_array import Array, PackArray, Path, Progress, Ring, ShouldCancel, radii
-from .errors import InvalidArgumentError, OutOfBoundsError
+from ._pack_array import Array, PackArray, Path, Progress, Ring, ShouldCancel, flat_mask, radii, scan_range
+from .errors import OutOfBoundsError
 
 
 def _positions(part: Any, side: int, axis: int) -> tuple[npt.NDArray[np.int64], str]:
@@ -39,11 +39,19 @@ def _positions(part: Any, side: int, axis: int) -> tuple[npt.NDArray[np.int64], 
     return np.where(given < 0, given + side, given), "list"
 
 
+def _is_special(part: Any) -> bool:
+    """Is it a new axis, or an index that takes or makes several axes?"""
+    return part is None or isinstance(part, (bool, np.bool_)) or (_is_list(part) and np.asarray(part).ndim > 1)
+
+
+def _is_list(part: Any) -> bool:
+    return isinstance(part, (list, np.ndarray)) and np.ndim(part) > 0
+
+
 class Frames(PackArray):
     """The counts of a pack as an array of four dimensions that is not loaded: what is indexed is read.
 
-    It has what xarray and dask ask of an array. Indexing is NumPy's: integers, slices with any step, ``...``, and one
-    list or mask.
+    It has what xarray and dask ask of an array. Indexing is NumPy's, with every kind of index.
 
     Attributes
     ----------
@@ -57,6 +65,8 @@ class Frames(PackArray):
         self._native = native
         self._raw = raw
         self.shape = native.shape
+        self.scan_shape = self.shape[:2]
+        self.detector_shape = self.shape[2:]
         self.dtype = np.dtype("u2")
 
     @property
@@ -66,6 +76,8 @@ class Frames(PackArray):
 
     def __getitem__(self, index: Any) -> Any:
         parts = list(index) if isinstance(index, tuple) else [index]
+        if sum(_is_special(part) for part in parts) or sum(_is_list(part) for part in parts) > 1:
+            return self._each(index)
         dots = [k for k, part in enumerate(parts) if part is Ellipsis]
         if len(dots) > 1:
             raise OutOfBoundsError("an index can only have one ...")
@@ -76,8 +88,6 @@ class Frames(PackArray):
         parts[at : at + len(dots)] = [slice(None)] * (4 - given)
         found = [_positions(part, side, axis) for axis, (part, side) in enumerate(zip(parts, self.shape))]
         kinds = [kind for _, kind in found]
-        if kinds.count("list") > 1:
-            raise TypeError("only one index may be a list")
         rows, columns, y, x = (positions for positions, _ in found)
         scans = (rows[:, None] * self.shape[1] + columns).astype("u8").reshape(-1)
         pixels = (y[:, None] * self.shape[3] + x).astype("u4").reshape(-1)
@@ -92,6 +102,29 @@ class Frames(PackArray):
                 dropped = tuple(k + 1 if k < kinds.index("list") else k for k in dropped)
         out = np.squeeze(out, dropped)
         return out[()] if out.ndim == 0 else out
+
+    def _each(self, index: Any) -> Any:
+        """What several lists, masks of several axes and new axes select, scan by scan."""
+        for part in index if isinstance(index, tuple) else (index,):
+            if not isinstance(part, (slice, type(None), type(Ellipsis))) and np.asarray(part).dtype.kind not in "iub":
+                raise TypeError("an index is an integer, a slice, ..., None, or a list or mask")
+        rows, columns, y, x = self.shape
+        try:
+            scans = np.broadcast_to(np.arange(rows * columns).reshape(rows, columns, 1, 1), self.shape)[index]
+            pixels = np.broadcast_to(np.arange(y * x, dtype="u4").reshape(y, x), self.shape)[index]
+        except IndexError as e:
+            raise OutOfBoundsError(str(e)) from None
+        flat_scans, flat_pixels = np.ravel(scans), np.ravel(pixels)
+        out: Array = np.empty(flat_scans.size, self.dtype)
+        order = np.argsort(flat_scans, kind="stable")
+        found, begins = np.unique(flat_scans[order], return_index=True)
+        for scan, of_scan in zip(found, np.split(order, begins[1:])):
+            wanted, places = np.unique(flat_pixels[of_scan], return_inverse=True)
+            values: Array = np.empty(wanted.size, self.dtype)
+            self._native.gather(np.array([scan], "u8"), wanted, self._raw, values)
+            out[of_scan] = values[places]
+        shaped = out.reshape(np.shape(scans))
+        return shaped[()] if shaped.ndim == 0 else shaped
 
     def __repr__(self) -> str:
         return f"<Frames: shape {self.shape}, {'raw' if self._raw else 'masked'} {self.dtype}>"
@@ -201,6 +234,70 @@ class Pack(Frames):
         rings = (radii(bf), radii(abf), radii(adf))
         return self._native.images(list(names), rings, center, progress=progress, should_cancel=should_cancel)
 
+    def virtual_image(
+        self,
+        mask: npt.ArrayLike,
+        *,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> npt.NDArray[np.uint64]:
+        """Sums of every scan over the detector pixels where `mask` is true; excluded pixels are cleared first.
+
+        Parameters
+        ----------
+        mask : array_like of bool
+            Of the detector's shape.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the scan's shape.
+        """
+        image = self._native.virtual_image(
+            flat_mask(mask, self.detector_shape), progress=progress, should_cancel=should_cancel
+        )
+        return image.reshape(self.scan_shape)
+
+    def to_hdf5(
+        self,
+        path: Path,
+        *,
+        raw: bool = True,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+        should_cancel: ShouldCancel | None = None,
+    ) -> str:
+        """Write an HDF5 file of the source's layout: bitshuffle/LZ4 frames, scan shape and mask.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to write.
+        raw : bool, optional
+            Restore excluded pixels; otherwise they are 0.
+        overwrite : bool, optional
+            Replace a file of that name.
+        progress, should_cancel : callable, optional
+            As for `inspect`.
+
+        Returns
+        -------
+        str
+            SHA-256 of the counts that were written.
+
+        Raises
+        ------
+        AlreadyExistsError
+            The file exists.
+        UnsupportedError
+            The pack does not know the values of its excluded pixels.
+        """
+        return self._native.to_hdf5(
+            path, raw=raw, overwrite=overwrite, progress=progress, should_cancel=should_cancel
+        )
+
     def binned(self, factor: int, start: int = 0, stop: int | None = None) -> npt.NDArray[np.uint32]:
         """Sums of blocks of `factor` by `factor` pixels, excluded pixels cleared; partial blocks at the edges stay.
 
@@ -217,9 +314,7 @@ class Pack(Frames):
             Scans by block rows by block columns.
         """
         rows, columns, y, x = self.shape
-        stop = rows * columns if stop is None else stop
-        if factor < 1 or not 0 <= start <= stop <= rows * columns:
-            raise InvalidArgumentError(f"blocks of {factor} of scans {start} to {stop} of {rows * columns}")
+        start, stop = scan_range(start, stop, rows * columns, factor)
         shape = (stop - start, -(-y // factor), -(-x // factor))
         out = np.empty((shape[0], shape[1] * shape[2]), "u4")
         self._native.binned(start, stop, factor, out)

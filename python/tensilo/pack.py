@@ -2,7 +2,8 @@
 
 The steps are values that can be looked at, each made from the one before: `inspect`, `plan`, `produce`, `verify`,
 `open`. Format 2 (``inspect(..., format=2)``) takes any integer counts of any scan and detector shape, from detector
-families, any HDF5 dataset or ``.npy``; `open` tells which format a file has.
+families, any HDF5 dataset or ``.npy``; ``format="auto"`` takes format 1 where it can, and says why it does not; `open`
+tells which format a file has.
 
 Examples
 --------
@@ -23,16 +24,18 @@ True
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from . import _native
 from ._pack_array import Path, Progress, ShouldCancel
-from ._pack_counts import CountPack, Counts, VirtualDetector
+from ._pack_counts import CountPack, Counts, Planes, VirtualDetector
+from ._pack_format import ASKED, TAKES, Format, Origin, refusal, wanted_format
 from ._pack_frames import Frames, Pack
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, TensiloError
 
 __all__ = [
     "CountPack",
@@ -41,6 +44,7 @@ __all__ = [
     "Inspection",
     "Pack",
     "Plan",
+    "Planes",
     "Produced",
     "Verification",
     "VirtualDetector",
@@ -71,9 +75,15 @@ class Inspection(_Facts):
         Everything that was found, with the contract's names; ``inspection["sourceMembers"]`` is short for it.
     """
 
-    def __init__(self, native: _native.PackInspection | _native.Pack2Inspection) -> None:
+    def __init__(self, native: _native.PackInspection | _native.Pack2Inspection, origin: Origin) -> None:
         super().__init__(native.json())
         self._native = native
+        self._origin = origin
+
+    @property
+    def why(self) -> str:
+        """Why it has its format."""
+        return self._origin.why
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,9 +108,23 @@ class Plan(_Facts):
         The plan, with the contract's names.
     """
 
-    def __init__(self, native: _native.PackPlan | _native.Pack2Plan) -> None:
+    def __init__(
+        self, native: _native.PackPlan | _native.Pack2Plan, origin: Origin, again: Callable[[str], Plan]
+    ) -> None:
         super().__init__(native.json())
         self._native = native
+        self._origin = origin
+        self._again = again
+
+    @property
+    def format(self) -> int:
+        """The format that the pack will have."""
+        return 2 if isinstance(self._native, _native.Pack2Plan) else 1
+
+    @property
+    def why(self) -> str:
+        """Why it has that format."""
+        return self._origin.why
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -120,10 +144,16 @@ class Produced:
         Most bytes that were held at one time, as counted.
     cleared : list of str
         What was removed of runs that died.
+    format : int
+        The format of the pack.
+    why : str
+        Why it has that format.
     """
 
-    def __init__(self, receipt: str, receipt_path: str, peak_bytes: int, cleared: list[str]) -> None:
+    def __init__(self, receipt: str, receipt_path: str, peak_bytes: int, cleared: list[str], plan: Plan) -> None:
         self.receipt: dict[str, Any] = json.loads(receipt)
+        self.format = plan.format
+        self.why = plan.why
         self.receipt_path = receipt_path
         self.peak_bytes = peak_bytes
         self.cleared = cleared
@@ -163,7 +193,7 @@ def inspect(
     *,
     dataset: str | None = None,
     index_dir: Path | None = None,
-    format: int = 1,
+    format: Format = 1,
     object: str | None = None,
     scan_shape: Sequence[int] | None = None,
     detector_axes: int = 2,
@@ -182,8 +212,9 @@ def inspect(
         Which dataset, where the folder has several.
     index_dir : str or os.PathLike, optional
         Where prepared indexes are kept; the user's cache folder if not given.
-    format : int, optional
-        1, which other programs read, or 2, which takes any counts and any shape.
+    format : 1, 2 or "auto", optional
+        1, which other programs read; 2, which takes any counts and any shape; or ``"auto"``: 1 where it takes the source,
+        else 2. What format 1 refuses later, in `plan` or `produce`, becomes format 2 there. ``why`` says why.
     object : str, optional
         Path of the dataset in an HDF5 file, for format 2.
     scan_shape : sequence of int, optional
@@ -210,33 +241,43 @@ def inspect(
     Cancelled
         `should_cancel` returned true.
     """
-    if format == 2:
-        return Inspection(
-            _native.pack2_inspect(
+    by_hand = object is not None or scan_shape is not None or detector_axes != 2
+
+    def look(format: int, why: str, auto: bool) -> Inspection:
+        origin = Origin(look, why, auto)
+        if format == 1:
+            if by_hand:
+                raise InvalidArgumentError("object, scan_shape and detector_axes are for format=2")
+            one = _native.pack_inspect(
                 source,
                 dataset=dataset,
-                object=object,
-                scan_shape=None if scan_shape is None else list(scan_shape),
-                detector_axes=detector_axes,
+                index_dir=index_dir,
                 threads=threads,
                 progress=progress,
                 should_cancel=should_cancel,
             )
-        )
-    if format != 1:
-        raise InvalidArgumentError(f"format {format}; there are 1 and 2")
-    if object is not None or scan_shape is not None or detector_axes != 2:
-        raise InvalidArgumentError("object, scan_shape and detector_axes are for format=2")
-    return Inspection(
-        _native.pack_inspect(
+            return Inspection(one, origin)
+        two = _native.pack2_inspect(
             source,
             dataset=dataset,
-            index_dir=index_dir,
+            object=object,
+            scan_shape=None if scan_shape is None else list(scan_shape),
+            detector_axes=detector_axes,
             threads=threads,
             progress=progress,
             should_cancel=should_cancel,
         )
-    )
+        return Inspection(two, origin)
+
+    wanted = wanted_format(format)
+    if wanted != "auto":
+        return look(wanted, ASKED, False)
+    if by_hand:
+        return look(2, "the source is described by hand", False)
+    try:
+        return look(1, TAKES, True)
+    except TensiloError as e:
+        return look(2, refusal(e), False)
 
 
 def plan(
@@ -248,6 +289,7 @@ def plan(
     profile: str = "exact-uint8-bitpacked",
     backend: str = "cpu-reference",
     threads: int = 0,
+    format: Format | None = None,
 ) -> Plan:
     """Say what a pack will take; refuse what cannot work, before anything is allocated.
 
@@ -267,6 +309,8 @@ def plan(
         Who does the work; only ``"cpu-reference"`` is there, others are refused.
     threads : int, optional
         Threads to use; 0 means one for each core.
+    format : 1, 2 or "auto", optional
+        Another format than it was inspected for: the source is inspected again.
 
     Returns
     -------
@@ -279,17 +323,35 @@ def plan(
     UnsupportedError, InvalidArgumentError, LimitError
         The backend is not there, the shape cannot be packed, or the index would not fit its place.
     """
-    native = inspection._native
-    if isinstance(native, _native.Pack2Inspection):
-        if profile != "exact-uint8-bitpacked" or backend != "cpu-reference":
-            raise InvalidArgumentError("profile and backend are for format 1")
-        return Plan(
-            _native.pack2_plan(
+    origin = inspection._origin
+    wanted = None if format is None else wanted_format(format)
+    if wanted == "auto":
+        if inspection.format == 1:
+            origin = dataclasses.replace(origin, why=TAKES, auto=True)
+        else:
+            try:
+                inspection = origin.look(1, TAKES, True)
+            except TensiloError as e:
+                inspection = origin.look(2, refusal(e), False)
+            origin = inspection._origin
+    elif wanted is not None and wanted != inspection.format:
+        inspection = origin.look(wanted, ASKED, False)
+        origin = inspection._origin
+
+    def again(why: str) -> Plan:
+        two = origin.look(2, why, False)
+        return planned(two, two._origin)
+
+    def planned(inspection: Inspection, origin: Origin) -> Plan:
+        native = inspection._native
+        if isinstance(native, _native.Pack2Inspection):
+            if profile != "exact-uint8-bitpacked" or backend != "cpu-reference":
+                raise InvalidArgumentError("profile and backend are for format 1")
+            two = _native.pack2_plan(
                 native, destination, memory=memory, available_disk=available_disk, threads=threads
             )
-        )
-    return Plan(
-        _native.pack_plan(
+            return Plan(two, origin, again)
+        one = _native.pack_plan(
             native,
             destination,
             memory=memory,
@@ -298,7 +360,14 @@ def plan(
             backend=backend,
             threads=threads,
         )
-    )
+        return Plan(one, origin, again)
+
+    try:
+        return planned(inspection, origin)
+    except TensiloError as e:
+        if not origin.auto:
+            raise
+        return again(refusal(e))
 
 
 def produce(
@@ -340,11 +409,21 @@ def produce(
             native, clear_leftovers=clear_leftovers, progress=progress, should_cancel=should_cancel
         )
     else:
-        made = _native.pack_produce(
-            native, clear_leftovers=clear_leftovers, progress=progress, should_cancel=should_cancel
-        )
+        try:
+            made = _native.pack_produce(
+                native, clear_leftovers=clear_leftovers, progress=progress, should_cancel=should_cancel
+            )
+        except TensiloError as e:
+            if not plan._origin.auto:
+                raise
+            return produce(
+                plan._again(refusal(e)),
+                clear_leftovers=clear_leftovers,
+                progress=progress,
+                should_cancel=should_cancel,
+            )
     receipt, path, peak, cleared = made
-    return Produced(receipt, os.fspath(path), peak, [os.fspath(c) for c in cleared])
+    return Produced(receipt, os.fspath(path), peak, [os.fspath(c) for c in cleared], plan)
 
 
 def verify(

@@ -135,6 +135,39 @@ fn any_stack_is_packed_and_damage_is_an_answer() {
 }
 
 #[test]
+fn sums_and_bins_of_signed_counts_are_signed() {
+    let folder = oracle::temp_dir();
+    let f = folder.path();
+    stack(f);
+    done(f, &["pack", "produce", "stack.npy", "out.h5", "--format", "2"]);
+    let made = json(f, &["pack", "products", "out.h5", "-o", "p", "--bin", "4", "--bf", "2", "--png"]);
+    let names: Vec<_> = made["arrays"].as_array().unwrap().iter().map(|a| a["name"].clone()).collect();
+    assert!(names.contains(&"binned".into()) && names.contains(&"bf".into()), "{names:?}");
+    let counts: Vec<i64> = (0..5 * 7 * 6 * 4_i64).map(|i| i % 300 - 40).collect();
+    assert_eq!(made["totalCounts"], counts.iter().sum::<i64>());
+    let ints = |name: &str| -> (String, Vec<i64>) {
+        let (head, data) = array(&f.join("p").join(name));
+        (head, data.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect())
+    };
+    let (head, total) = ints("total_per_scan.npy");
+    assert!(head.contains("<i8") && head.contains("(5, 7)"), "{head}");
+    assert_eq!(total, counts.chunks(24).map(|f| f.iter().sum::<i64>()).collect::<Vec<_>>());
+    let (head, binned) = ints("binned.npy");
+    assert!(head.contains("<i8") && head.contains("(5, 7, 2, 1)"), "{head}");
+    let expected: Vec<i64> =
+        counts.chunks(24).flat_map(|f| [f[..16].iter().sum::<i64>(), f[16..].iter().sum()]).collect();
+    assert_eq!(binned, expected);
+    done(f, &["pack", "products", "out.h5", "-o", "only", "--bin", "2", "--only", "binned"]);
+    assert_eq!(std::fs::read_dir(f.join("only")).unwrap().count(), 1);
+    for args in [&["--bin", "0"][..], &["--only", "binned"]] {
+        let out = run(f, &[&["pack", "products", "out.h5", "-o", "p"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out));
+    }
+    done(f, &["pack", "read", "out.h5", "--diffraction", "-o", "sum.npy"]);
+    assert!(array(&f.join("sum.npy")) == array(&f.join("p/diffraction_sum.npy")));
+}
+
+#[test]
 fn the_program_chooses_a_format_and_says_why() {
     let folder = oracle::temp_dir();
     let f = folder.path();

@@ -1,7 +1,7 @@
 //! Differential phase contrast from moments: deflections of the centre of mass, and their integral.
 
-use super::Moments;
 use super::fft::{Complex, two_d};
+use super::{Moments, Sum};
 use crate::format::manifest::DetectorCalibration;
 use crate::geometry::Geometry;
 use tensilo_core::{Error, Result};
@@ -39,7 +39,7 @@ pub struct Dpc {
     pub column: Vec<f64>,
 }
 
-impl Moments {
+impl<S: Sum> Moments<S> {
     /// Deflections of the centre of mass.
     ///
     /// # Errors

@@ -38,6 +38,8 @@ pub enum ImageValues {
     U32(Vec<u32>),
     /// Sums.
     U64(Vec<u64>),
+    /// Sums of signed counts.
+    I64(Vec<i64>),
     /// Quotients and what follows from them.
     F64(Vec<f64>),
 }
@@ -48,6 +50,7 @@ impl ImageValues {
         match self {
             Self::U32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             Self::U64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Self::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             Self::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
         }
     }
@@ -57,6 +60,7 @@ impl ImageValues {
         match self {
             Self::U32(v) => v.iter().map(|x| f64::from(*x)).collect(),
             Self::U64(v) => v.iter().map(|x| *x as f64).collect(),
+            Self::I64(v) => v.iter().map(|x| *x as f64).collect(),
             Self::F64(v) => v.clone(),
         }
     }
@@ -66,6 +70,7 @@ impl ImageValues {
         match self {
             Self::U32(_) => "<u4",
             Self::U64(_) => "<u8",
+            Self::I64(_) => "<i8",
             Self::F64(_) => "<f8",
         }
     }

@@ -17,12 +17,14 @@ mod dpc;
 mod fft;
 mod images;
 mod pass;
+mod sum;
 mod sums;
 
 pub use bands::{Bands, Ring, middle};
 pub use binning::Binned;
 pub use dpc::{Dpc, DpcFrame};
 pub use images::{BAND_IMAGES, Choice, DETECTOR_IMAGES, Image, ImageValues, Images, SCAN_IMAGES};
+pub use sum::Sum;
 
 use crate::geometry::Geometry;
 use crate::read::Pack;
@@ -48,13 +50,13 @@ impl Request {
 
 /// Total, row moment and column moment of every scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moments {
+pub struct Moments<S = u64> {
     /// Sum of the counts.
-    pub total: Vec<u64>,
+    pub total: Vec<S>,
     /// Sum of count times detector row.
-    pub row: Vec<u64>,
+    pub row: Vec<S>,
     /// Sum of count times detector column.
-    pub column: Vec<u64>,
+    pub column: Vec<S>,
 }
 
 /// The sums of one band.
@@ -99,11 +101,18 @@ impl BandSums {
 
 /// Counts of a whole dataset.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Counts {
+pub struct Counts<S = u64> {
     /// Sum of all working values.
-    pub total: u64,
+    pub total: S,
     /// Mean counts of one pattern.
     pub mean_per_pattern: f64,
+}
+
+impl Counts {
+    /// The same in 128 bits.
+    pub fn wide(self) -> Counts<i128> {
+        Counts { total: self.total.into(), mean_per_pattern: self.mean_per_pattern }
+    }
 }
 
 /// The integer products of one pass; what was not asked for is `None`.
@@ -136,12 +145,12 @@ impl Products {
     }
 }
 
-impl Moments {
+impl<S: Sum> Moments<S> {
     /// Centre of mass of every scan as rows and columns in pixels; NaN where the total is 0.
     pub fn center_of_mass(&self) -> [Vec<f64>; 2] {
         [&self.row, &self.column].map(|moment| {
             let pairs = moment.iter().zip(&self.total);
-            pairs.map(|(m, t)| if *t == 0 { f64::NAN } else { *m as f64 / *t as f64 }).collect()
+            pairs.map(|(m, t)| if t.wide() == 0 { f64::NAN } else { m.to_f64() / t.to_f64() }).collect()
         })
     }
 }

@@ -100,6 +100,8 @@ pub trait Sample: Count {
     fn zigzag(self) -> Self;
     /// The bits of the signed value that this is the zigzag code of.
     fn unzigzag(self) -> Self;
+    /// The signed value with these bits.
+    fn signed(self) -> i64;
 }
 
 macro_rules! samples {
@@ -113,6 +115,11 @@ macro_rules! samples {
             #[inline(always)]
             fn unzigzag(self) -> Self {
                 (self >> 1) ^ (0 as Self).wrapping_sub(self & 1)
+            }
+
+            #[inline(always)]
+            fn signed(self) -> i64 {
+                i64::from(self as $signed)
             }
         }
     )*};

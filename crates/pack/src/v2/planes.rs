@@ -10,6 +10,7 @@ use super::codec::{self, BlockShape, Level, level};
 use super::counts::{Sample, with_sample};
 use super::layout::{Layout, Rect};
 use super::read::{BlockScratch, Pack};
+use crate::products::Sum;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tensilo_core::limits::Charge;
 use tensilo_core::threads::Threads;
@@ -45,12 +46,29 @@ pub struct Planes {
 struct Listed {
     scan: u32,
     pixel: u32,
+    /// The bits of the count.
     count: u32,
+}
+
+/// How a block's counts stand in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Fields {
+    width: u32,
+    /// What is added to a field makes the count: 0, or half the fields' range below it.
+    base: i64,
+}
+
+impl Fields {
+    /// The field of a count, if it fits.
+    fn of(self, count: i64) -> Option<u64> {
+        u64::try_from(count - self.base).ok().filter(|field| *field < 1 << self.width)
+    }
 }
 
 #[derive(Debug, Default)]
 struct Block {
-    width: u32,
+    fields: Fields,
+    signed: bool,
     /// Words of the first pixels in all scans, then of the next ones.
     words: Vec<u64>,
     listed: Vec<Listed>,
@@ -60,11 +78,8 @@ impl Pack {
     /// Loads all counts as planes, on all threads of the pack.
     ///
     /// # Errors
-    /// `Unsupported` for signed counts; `Limit` when memory is not allowed; errors of reading, the monitor's.
+    /// `Limit` when memory is not allowed; errors of reading, the monitor's.
     pub fn planes(&self, monitor: &dyn Monitor) -> Result<Planes> {
-        if self.layout().counts().is_signed() {
-            return Err(self.in_file(Error::unsupported("products of signed counts")));
-        }
         with_sample!(self.layout().counts(), T => loaded::<T>(self, monitor))
     }
 }
@@ -87,10 +102,11 @@ fn loaded<T: Sample>(pack: &Pack, monitor: &dyn Monitor) -> Result<Planes> {
         pack.with_block(tile, number, scratch, |bytes, codec| {
             codec::decode(bytes, shape, counts, codec::Layout::flat(shape), codec)
         })?;
-        let (width, bytes) = best_width(counts, shape);
+        let signed = l.counts().is_signed();
+        let (fields, bytes) = best_fields(counts, shape, signed);
         let charge = pack.budget().bytes(bytes, "planes")?;
         // Each number is asked for once.
-        let _ = made[i].set((planes_of(counts, shape, width), charge));
+        let _ = made[i].set((planes_of(counts, shape, fields, signed), charge));
         done.add(1);
         Ok(())
     })?;
@@ -108,35 +124,58 @@ fn words_of(pixels: usize, width: u32) -> usize {
     (pixels * width as usize).div_ceil(64)
 }
 
-/// The width that takes least room, and that room in bytes.
-fn best_width<T: Sample>(counts: &[T], shape: BlockShape) -> (u32, u64) {
-    // How many counts have each number of bits.
-    let mut bits = [0_u64; 33];
-    for v in counts {
-        bits[(32 - v.widen().leading_zeros()) as usize] += 1;
-    }
-    let room = |width: u32| {
-        let listed: u64 = bits[width as usize + 1..].iter().sum();
-        8 * (words_of(shape.pixels, width) * shape.scans) as u64 + LISTED * listed
-    };
-    let widths = WIDTHS.into_iter().filter(|w| *w as usize <= 8 * T::BYTES);
-    widths.map(|w| (w, room(w))).min_by_key(|(_, room)| *room).unwrap_or((32, u64::MAX))
+/// The count that a block has this mapped value for.
+#[inline(always)]
+fn count_of<T: Sample>(mapped: T, signed: bool) -> i64 {
+    if signed { mapped.unzigzag().signed() } else { mapped.widen().into() }
 }
 
-fn planes_of<T: Sample>(counts: &[T], shape: BlockShape, width: u32) -> Block {
+/// The fields that take least room, and that room in bytes.
+fn best_fields<T: Sample>(counts: &[T], shape: BlockShape, signed: bool) -> (Fields, u64) {
+    // How many counts have each number of bits: those from 0 on, and those below it, from -1 on.
+    let mut bits = [[0_u64; 33]; 2];
+    for v in counts {
+        let (of, magnitude) = match signed {
+            true => (usize::from(v.widen() & 1 == 1), v.widen() >> 1),
+            false => (0, v.widen()),
+        };
+        bits[of][(32 - magnitude.leading_zeros()) as usize] += 1;
+    }
+    let above = |of: usize, width: u32| bits[of][width as usize + 1..].iter().sum::<u64>();
+    let room = |f: Fields| {
+        let listed = match f.base {
+            0 => above(0, f.width) + bits[1].iter().sum::<u64>(),
+            _ => above(0, f.width - 1) + above(1, f.width - 1),
+        };
+        8 * (words_of(shape.pixels, f.width) * shape.scans) as u64 + LISTED * listed
+    };
+    let widths = WIDTHS.into_iter().filter(|w| *w as usize <= 8 * T::BYTES);
+    let bases = |width: u32| {
+        let below = (signed && width > 0).then(|| Fields { width, base: -(1 << (width - 1)) });
+        std::iter::once(Fields { width, base: 0 }).chain(below)
+    };
+    let all = widths.flat_map(bases).map(|f| (f, room(f)));
+    all.min_by_key(|(_, room)| *room).unwrap_or((Fields { width: 32, base: 0 }, u64::MAX))
+}
+
+fn planes_of<T: Sample>(counts: &[T], shape: BlockShape, fields: Fields, signed: bool) -> Block {
     let BlockShape { pixels, scans } = shape;
-    let mut block = Block { width, words: vec![0; words_of(pixels, width) * scans], listed: Vec::new() };
-    let most = ((1_u64 << width) - 1) as u32;
+    let words = vec![0; words_of(pixels, fields.width) * scans];
+    let mut block = Block { fields, signed, words, listed: Vec::new() };
+    let width = fields.width as usize;
+    let field = |v: T| fields.of(count_of(v, signed));
     for (scan, row) in counts.chunks_exact(pixels).enumerate() {
-        if width > 0 {
-            for (k, counts) in row.chunks(64 / width as usize).enumerate() {
-                let fitting = counts.iter().map(|v| if v.widen() <= most { u64::from(v.widen()) } else { 0 });
+        if let Some(each) = 64_usize.checked_div(width) {
+            for (k, counts) in row.chunks(each).enumerate() {
+                // What is listed has a field of 0.
+                let fields = counts.iter().map(|v| field(*v).unwrap_or_default());
                 block.words[k * scans + scan] =
-                    fitting.enumerate().fold(0, |word, (i, v)| word | v << (width as usize * i));
+                    fields.enumerate().fold(0, |word, (i, v)| word | v << (width * i));
             }
         }
-        for (pixel, v) in row.iter().enumerate().filter(|(_, v)| v.widen() > most) {
-            block.listed.push(Listed { scan: scan as u32, pixel: pixel as u32, count: v.widen() });
+        for (pixel, v) in row.iter().enumerate().filter(|(_, v)| field(**v).is_none()) {
+            let count = count_of(*v, signed) as u32;
+            block.listed.push(Listed { scan: scan as u32, pixel: pixel as u32, count });
         }
     }
     block
@@ -151,15 +190,31 @@ impl Planes {
     /// Sums of every scan over the pixels whose byte in `mask` is not 0, on all threads of the pack.
     ///
     /// # Errors
-    /// `InvalidArgument` for a mask of another length; the monitor's.
+    /// `InvalidArgument` for signed counts or a mask of another length; the monitor's.
     pub fn virtual_image(&self, mask: &[u8], monitor: &dyn Monitor) -> Result<Vec<u64>> {
+        self.image_as(mask, monitor)
+    }
+
+    /// The same for signed counts.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for unsigned counts or a mask of another length; the monitor's.
+    pub fn signed_virtual_image(&self, mask: &[u8], monitor: &dyn Monitor) -> Result<Vec<i64>> {
+        self.image_as(mask, monitor)
+    }
+
+    fn image_as<S: Sum>(&self, mask: &[u8], monitor: &dyn Monitor) -> Result<Vec<S>> {
         let l = &self.layout;
+        if l.counts().is_signed() != S::SIGNED {
+            let sums = if S::SIGNED { "signed" } else { "unsigned" };
+            return Err(Error::invalid(format!("{sums} sums of counts of type {}", l.counts())));
+        }
         if mask.len() as u64 != l.pixels() {
             return Err(Error::invalid(format!("a mask of {} bytes for {} pixels", mask.len(), l.pixels())));
         }
         let parts: Vec<(usize, Part)> = (0..l.rects())
             .map(|number| (number as usize, Part::new(mask, &l.rect(number), l.columns())))
-            .filter(|(_, part)| part.pixels.iter().any(|m| *m))
+            .filter(|(_, part)| part.chosen > 0)
             .collect();
         let mut image = vec![0; l.scans() as usize];
         let tiles: Vec<Mutex<&mut [u64]>> =
@@ -170,14 +225,13 @@ impl Planes {
             let mut sums = tiles[tile].lock().unwrap_or_else(PoisonError::into_inner);
             for (number, of_rect) in &parts {
                 let block = &self.blocks[tile * rects + number];
-                of_rect.words(block.width);
                 add(block, of_rect, &mut sums, part);
             }
             done.add(1);
             Ok(())
         })?;
         drop(tiles);
-        Ok(image)
+        Ok(S::of_all_bits(image))
     }
 }
 
@@ -185,6 +239,8 @@ impl Planes {
 #[derive(Debug)]
 struct Part {
     pixels: Vec<bool>,
+    /// How many pixels it has.
+    chosen: u64,
     /// For each width: the words that have pixels of the mask, and those pixels' bits; made when first needed.
     words: [OnceLock<Vec<(usize, u64)>>; WIDTHS.len()],
 }
@@ -192,8 +248,10 @@ struct Part {
 impl Part {
     fn new(mask: &[u8], rect: &Rect, columns: u64) -> Self {
         let rows = rect.rows.clone().map(|row| (row * columns + rect.columns.start) as usize);
-        let pixels = rows.flat_map(|at| mask[at..at + rect.width()].iter().map(|m| *m != 0)).collect();
-        Self { pixels, words: [const { OnceLock::new() }; WIDTHS.len()] }
+        let pixels: Vec<bool> =
+            rows.flat_map(|at| mask[at..at + rect.width()].iter().map(|m| *m != 0)).collect();
+        let chosen = pixels.iter().filter(|m| **m).count() as u64;
+        Self { pixels, chosen, words: [const { OnceLock::new() }; WIDTHS.len()] }
     }
 
     fn words(&self, width: u32) -> &[(usize, u64)] {
@@ -209,9 +267,13 @@ impl Part {
     }
 }
 
-/// Adds a block's masked sums; `part` is memory that is used again.
+/// Adds a block's masked sums, as bits; `part` is memory that is used again.
 fn add(block: &Block, mask: &Part, sums: &mut [u64], part: &mut Vec<u64>) {
-    let words = mask.words(block.width);
+    let (words, base) = (mask.words(block.fields.width), block.fields.base);
+    if base != 0 {
+        let of_all = (base as u64).wrapping_mul(mask.chosen);
+        sums.iter_mut().for_each(|to| *to = to.wrapping_add(of_all));
+    }
     match level() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected.
@@ -219,7 +281,9 @@ fn add(block: &Block, mask: &Part, sums: &mut [u64], part: &mut Vec<u64>) {
         _ => add_words(block, words, sums, part),
     }
     for listed in block.listed.iter().filter(|v| mask.pixels[v.pixel as usize]) {
-        sums[listed.scan as usize] += u64::from(listed.count);
+        let count = if block.signed { i64::from(listed.count as i32) } else { listed.count.into() };
+        let to = &mut sums[listed.scan as usize];
+        *to = to.wrapping_add((count - base) as u64);
     }
 }
 
@@ -257,7 +321,7 @@ fn of_bytes(x: u64) -> u64 {
 fn add_words(block: &Block, words: &[(usize, u64)], sums: &mut [u64], part: &mut Vec<u64>) {
     let b = block;
     // How many words the fields can add up; a word's sums in fields; one sum of the fields.
-    match b.width {
+    match b.fields.width {
         1 => add_fields(b, words, sums, part, 31, |x| pair::<2>(pair::<1>(pair::<0>(x))), of_bytes),
         2 => add_fields(b, words, sums, part, 21, |x| pair::<2>(pair::<1>(x)), of_bytes),
         4 => add_fields(b, words, sums, part, 8, pair::<2>, of_bytes),
@@ -285,7 +349,7 @@ fn add_fields(
             let plane = &block.words[k * scans..][..scans];
             part.iter_mut().zip(plane).for_each(|(to, word)| *to += fields(word & mask));
         }
-        sums.iter_mut().zip(&*part).for_each(|(to, fields)| *to += sum(*fields));
+        sums.iter_mut().zip(&*part).for_each(|(to, fields)| *to = to.wrapping_add(sum(*fields)));
     }
 }
 
@@ -293,37 +357,54 @@ fn add_fields(
 mod tests {
     use super::*;
 
-    #[test]
-    fn blocks_of_every_width_sum_up_to_what_their_counts_do() {
+    fn random() -> impl FnMut() -> u32 {
         let mut x = 1_u64;
-        let mut next = move || {
+        move || {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (x >> 33) as u32
-        };
-        for width in WIDTHS {
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_width_sum_up_to_what_their_counts_do() {
+        let mut next = random();
+        for (width, signed) in WIDTHS.into_iter().flat_map(|w| [(w, false), (w, true)]) {
             for (pixels, scans) in [(768, 33), (70, 256), (1, 1), (4096, 3)] {
                 let shape = BlockShape { pixels, scans };
-                let most = ((1_u64 << width) - 1) as u32;
-                // The largest counts of the width everywhere, and now and then a larger one.
+                // The ends of the width's range everywhere, and now and then another count.
+                let ends = match (signed, width) {
+                    (true, 1..) => [-(1_i64 << (width - 1)), (1 << (width - 1)) - 1],
+                    _ => [(1_i64 << width) - 1; 2],
+                };
                 let counts: Vec<u32> = (0..shape.counts())
-                    .map(|_| if next().is_multiple_of(97) { next() } else { most })
+                    .map(|i| {
+                        if next().is_multiple_of(97) {
+                            return next();
+                        }
+                        let end = ends[i % 2];
+                        if signed { (end as i32 as u32).zigzag() } else { end as u32 }
+                    })
                     .collect();
-                let block = planes_of(&counts, shape, width);
+                let (fields, _) = best_fields(&counts, shape, signed);
+                if pixels > 1 {
+                    assert_eq!(fields, Fields { width, base: ends[0].min(0) }, "{signed} {shape:?}");
+                }
+                let block = planes_of(&counts, shape, fields, signed);
                 let mask: Vec<u8> = (0..pixels).map(|_| u8::from(!next().is_multiple_of(5))).collect();
                 let rect = Rect { rows: 0..1, columns: 0..pixels as u64 };
                 let part = Part::new(&mask, &rect, pixels as u64);
                 let mut sums = vec![1; scans];
                 add(&block, &part, &mut sums, &mut Vec::new());
                 let mut plain = vec![1; scans];
-                add_words(&block, part.words(width), &mut plain, &mut Vec::new());
+                add_words(&block, part.words(fields.width), &mut plain, &mut Vec::new());
                 for (scan, row) in counts.chunks_exact(pixels).enumerate() {
-                    let chosen = row.iter().zip(&mask).filter(|(_, m)| **m != 0).map(|(v, _)| v);
-                    let expected = 1 + chosen.clone().map(|v| u64::from(*v)).sum::<u64>();
-                    assert_eq!(sums[scan], expected, "{width} bits, {shape:?}, scan {scan}");
-                    let fitting = 1 + chosen.filter(|v| **v <= most).map(|v| u64::from(*v)).sum::<u64>();
+                    let chosen = row.iter().zip(&mask).filter(|(_, m)| **m != 0);
+                    let chosen = chosen.map(|(v, _)| count_of(*v, signed));
+                    let expected = 1 + chosen.clone().sum::<i64>();
+                    assert_eq!(sums[scan] as i64, expected, "{width} bits, {shape:?}, scan {scan}");
+                    let fitting = 1 + chosen.filter_map(|v| fields.of(v)).sum::<u64>();
                     assert_eq!(plain[scan], fitting);
                 }
-                assert_eq!(best_width(&vec![most; shape.counts()], shape).0, width);
             }
         }
     }

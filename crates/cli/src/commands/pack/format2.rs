@@ -1,6 +1,6 @@
 //! What the commands of `tensilo pack` do with packs of format 2.
 
-use super::{SourceArguments, info, object, plan, produce, products, read, unpack, verify};
+use super::{SourceArguments, info, object, plan, produce, read, unpack, verify};
 use crate::exit::{Answer, Outcome};
 use crate::output::picture::{Picture, Scale};
 use crate::output::{Output, human};
@@ -9,21 +9,21 @@ use std::path::Path;
 use std::sync::Arc;
 use tensilo::convert::npy::NpyWriter;
 use tensilo::core::array::{Axis, Selection};
-use tensilo::core::io::{Disk, SystemDisk};
+use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
 use tensilo::pack::products::{Choice, ImageValues};
 use tensilo::pack::read::Values;
 use tensilo::pack::receipt_path;
 use tensilo::pack::v2::plan::{Plan, PlanOptions, plan as plan_2};
 use tensilo::pack::v2::produce::{ProduceOptions, produce as produce_2};
-use tensilo::pack::v2::products::{Image, Request};
+use tensilo::pack::v2::products::Image;
 use tensilo::pack::v2::read::{Pack, ReadOptions};
 use tensilo::pack::v2::receipt::Receipt;
 use tensilo::pack::v2::source::inspect::{Inspection, inspect as inspect_2};
 use tensilo::pack::v2::verify::{VerifyOptions, verify as verify_2};
 use tensilo::{Error, ErrorKind, Result};
 
-fn open(path: &Path, threads: usize) -> Result<Pack> {
+pub(super) fn open(path: &Path, threads: usize) -> Result<Pack> {
     Pack::open_with(path, ReadOptions { threads: Threads::new(threads), ..ReadOptions::default() })
 }
 
@@ -224,8 +224,6 @@ pub(super) fn info(a: &info::InfoArguments, out: &mut Output) -> Outcome {
 /// `pack read` of a pack of format 2.
 pub(super) fn read(a: &read::ReadArguments, out: &mut Output) -> Outcome {
     let pack = open(&a.pack, a.threads)?;
-    let l = pack.layout();
-    let monitor = out.monitor();
     if let Some((row, column)) = a.frame {
         return frame(a, &pack, &[row.into(), column.into()]);
     }
@@ -233,25 +231,27 @@ pub(super) fn read(a: &read::ReadArguments, out: &mut Output) -> Outcome {
         return frame(a, &pack, scan);
     }
     if a.diffraction {
-        let request = Request { diffraction_sum: true, ..Request::default() };
-        let sum = pack.products(&request, &monitor)?.diffraction_sum.unwrap_or_default();
-        return sums(a, l.detector_shape(), &sum);
+        return image(a, &pack, "diffraction_sum", out);
     }
+    image(a, &pack, "bf", out)
+}
+
+/// One image by its name, sums in 64 bits.
+fn image(a: &read::ReadArguments, pack: &Pack, name: &str, out: &Output) -> Outcome {
     let choice = Choice {
-        only: vec!["bf".to_owned()],
+        only: vec![name.to_owned()],
         rings: [a.disk, None, None],
         center: a.center.map(|(row, column)| [row, column]),
     };
-    let images = pack.images(&choice, &monitor)?.images;
+    let images = pack.images(&choice, &out.monitor())?.images;
     let Some(Image { values, shape, .. }) = images.into_iter().next() else {
-        return Err(Error::invalid("the virtual detector made no image").into());
+        return Err(Error::invalid("no image was made").into());
     };
-    let wide: Vec<u64> = match values {
-        ImageValues::U32(v) => v.into_iter().map(u64::from).collect(),
-        ImageValues::U64(v) => v,
-        ImageValues::F64(v) => v.into_iter().map(|x| x as u64).collect(),
+    let wide = match values {
+        ImageValues::U32(v) => ImageValues::U64(v.into_iter().map(u64::from).collect()),
+        other => other,
     };
-    sums(a, &shape, &wide)
+    save(a, wide.descr(), &shape, &wide.to_bytes(), &wide.to_f64())
 }
 
 /// One frame, named by its place in the scan.
@@ -288,12 +288,6 @@ fn frame(a: &read::ReadArguments, pack: &Pack, at: &[u64]) -> Outcome {
     save(a, l.counts().descr(), l.detector_shape(), &bytes, &numbers)
 }
 
-fn sums(a: &read::ReadArguments, shape: &[u64], sums: &[u64]) -> Outcome {
-    let bytes: Vec<u8> = sums.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let values: Vec<f64> = sums.iter().map(|v| *v as f64).collect();
-    save(a, "<u8", shape, &bytes, &values)
-}
-
 fn save(a: &read::ReadArguments, descr: &str, shape: &[u64], bytes: &[u8], values: &[f64]) -> Outcome {
     match a.output.extension().and_then(|e| e.to_str()).unwrap_or_default() {
         "npy" => {
@@ -313,49 +307,17 @@ fn save(a: &read::ReadArguments, descr: &str, shape: &[u64], bytes: &[u8], value
     Ok(Answer::Yes)
 }
 
+/// Values that a picture may have.
+const MOST_PICTURED: u32 = 1 << 26;
+
 /// Rows and columns of a picture: the last axis is a row.
-fn flat(shape: &[u64]) -> Result<[u32; 2]> {
+pub(super) fn flat(shape: &[u64]) -> Result<[u32; 2]> {
     let columns = shape.last().copied().unwrap_or(1);
     let rows: u64 = shape.iter().rev().skip(1).product();
     match (u32::try_from(rows), u32::try_from(columns)) {
-        (Ok(rows), Ok(columns)) => Ok([rows, columns]),
+        (Ok(rows), Ok(columns)) if rows.saturating_mul(columns) <= MOST_PICTURED => Ok([rows, columns]),
         _ => Err(Error::unsupported(format!("a picture of {rows} × {columns}"))),
     }
-}
-
-/// `pack products` of a pack of format 2.
-pub(super) fn products(a: &products::ProductsArguments, out: &mut Output) -> Outcome {
-    if a.bin.is_some() {
-        return Err(Error::unsupported("--bin of a pack of format 2").into());
-    }
-    let choice = Choice {
-        only: a.only.clone(),
-        rings: [a.bf, a.abf, a.adf],
-        center: a.center.map(|(row, column)| [row, column]),
-    };
-    let pack = open(&a.pack, a.threads)?;
-    let made = pack.images(&choice, &out.monitor())?;
-    SystemDisk.create_dir(&a.output).or_else(|e| if a.output.is_dir() { Ok(()) } else { Err(e) })?;
-    let (mut written, mut arrays, mut pictures) = (Vec::new(), Vec::new(), Vec::new());
-    let scale = if a.log { Scale::Logarithmic } else { Scale::Linear };
-    // Every array is complete before the first gets its name.
-    for image in &made.images {
-        let path = a.output.join(format!("{}.npy", image.name));
-        products::refuse_existing(&path, a.force)?;
-        let descr = image.values.descr();
-        let mut npy = NpyWriter::create(Arc::new(SystemDisk), &path, descr, &image.shape)?;
-        npy.write(&image.values.to_bytes())?;
-        arrays.push(npy);
-        written.push(products::entry(&path, image.name, descr, &image.shape));
-        if a.png {
-            let path = a.output.join(format!("{}.png", image.name));
-            products::refuse_existing(&path, a.force)?;
-            pictures.push((path, Picture::new(flat(&image.shape)?, &image.values.to_f64(), scale)));
-        }
-    }
-    arrays.into_iter().try_for_each(|npy| npy.finish(a.force).map(|_| ()))?;
-    pictures.iter().try_for_each(|(path, picture)| picture.save(path, a.force))?;
-    products::report(out, Some((made.center, made.counts)), &written, &pictures)
 }
 
 /// `pack unpack` of a pack of format 2.

@@ -4,6 +4,7 @@ use super::read::{pair, ring};
 use super::{format2, is_2};
 use crate::exit::{Answer, Outcome};
 use crate::output::picture::{Picture, Scale};
+use crate::output::progress::Bar;
 use crate::output::{Output, human};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -12,8 +13,9 @@ use std::sync::Arc;
 use tensilo::convert::npy::NpyWriter;
 use tensilo::core::io::{Disk, SystemDisk};
 use tensilo::core::threads::Threads;
-use tensilo::pack::products::{Choice, Counts};
+use tensilo::pack::products::{Choice, Counts, ImageValues};
 use tensilo::pack::read::{Pack, ReadOptions};
+use tensilo::pack::v2;
 use tensilo::{Error, Result};
 
 /// Arguments of `pack products`.
@@ -70,11 +72,78 @@ pub struct ProductsArguments {
 /// The name of what `--bin` makes.
 const BINNED: &str = "binned";
 
+/// Centre that the bands had, and the counts in all.
+type Made = ([f64; 2], Option<Counts<i128>>);
+
+/// An image of either format.
+type Image = (&'static str, Vec<u64>, ImageValues);
+
+/// A pack of either format.
+enum AnyPack {
+    One(Pack),
+    Two(v2::read::Pack),
+}
+
+impl AnyPack {
+    fn open(path: &Path, threads: usize) -> Result<Self> {
+        if is_2(path) {
+            return format2::open(path, threads).map(Self::Two);
+        }
+        let options = ReadOptions { threads: Threads::new(threads), ..ReadOptions::default() };
+        Pack::open_with(path, options).map(Self::One)
+    }
+
+    fn images(&self, choice: &Choice, monitor: &Bar) -> Result<(Vec<Image>, Made)> {
+        Ok(match self {
+            Self::One(pack) => {
+                let made = pack.images(choice, monitor)?;
+                let images =
+                    made.images.into_iter().map(|i| (i.name, i.shape.map(u64::from).to_vec(), i.values));
+                (images.collect(), (made.center, made.counts.map(Counts::wide)))
+            }
+            Self::Two(pack) => {
+                let made = pack.images(choice, monitor)?;
+                let images = made.images.into_iter().map(|i| (i.name, i.shape, i.values));
+                (images.collect(), (made.center, made.counts))
+            }
+        })
+    }
+
+    /// Shape and type of the bins of all frames.
+    fn binned_shape(&self, factor: u32) -> Result<(Vec<u64>, &'static str)> {
+        match self {
+            Self::One(_) if factor == 0 => Err(Error::invalid("bins of 0 pixels")),
+            Self::One(pack) => {
+                let [scan_rows, scan_columns, rows, columns] = pack.shape().map(u64::from);
+                let [rows, columns] = [rows, columns].map(|n| n.div_ceil(factor.into()));
+                Ok((vec![scan_rows, scan_columns, rows, columns], "<u4"))
+            }
+            Self::Two(pack) => pack.binned_shape(factor),
+        }
+    }
+
+    /// Writes binned frames, some scans at a time.
+    fn write_binned(&self, npy: &mut NpyWriter, factor: u32, monitor: &Bar) -> Result<()> {
+        let (scans, step) = match self {
+            Self::One(pack) => {
+                (pack.geometry().scans(), u64::from(pack.index().cut.scans_per_shard).min(512))
+            }
+            Self::Two(pack) => (pack.layout().scans(), 2 * u64::from(pack.layout().block().scans)),
+        };
+        for first in (0..scans).step_by(step as usize) {
+            let part = first..scans.min(first + step);
+            let values = match self {
+                Self::One(pack) => ImageValues::U32(pack.binned(part, factor, monitor)?.values),
+                Self::Two(pack) => pack.binned(part, factor, monitor)?.values,
+            };
+            npy.write(&values.to_bytes())?;
+        }
+        Ok(())
+    }
+}
+
 /// Makes and writes them.
 pub fn run(a: &ProductsArguments, out: &mut Output) -> Outcome {
-    if is_2(&a.pack) {
-        return format2::products(a, out);
-    }
     let bin_named = a.only.iter().any(|n| n == BINNED);
     if bin_named && a.bin.is_none() {
         return Err(Error::invalid("binned needs --bin N").into());
@@ -84,89 +153,72 @@ pub fn run(a: &ProductsArguments, out: &mut Output) -> Outcome {
         rings: [a.bf, a.abf, a.adf],
         center: a.center.map(|(row, column)| [row, column]),
     };
-    let options = ReadOptions { threads: Threads::new(a.threads), ..ReadOptions::default() };
-    let pack = Pack::open_with(&a.pack, options)?;
+    let pack = AnyPack::open(&a.pack, a.threads)?;
+    let bins = match a.bin.filter(|_| a.only.is_empty() || bin_named) {
+        Some(factor) => Some((factor, pack.binned_shape(factor)?)),
+        None => None,
+    };
     let monitor = out.monitor();
     let only_bins = bin_named && choice.only.is_empty();
-    let made = if only_bins { None } else { Some(pack.images(&choice, &monitor)?) };
-    let images = made.as_ref().map_or(&[][..], |m| &m.images);
-    SystemDisk.create_dir(&a.output).or_else(|e| match a.output.is_dir() {
-        true => Ok(()),
-        false => Err(e),
-    })?;
-    let mut written = Vec::new();
+    let (images, made) = match only_bins {
+        true => (Vec::new(), None),
+        false => pack.images(&choice, &monitor).map(|(images, made)| (images, Some(made)))?,
+    };
+    SystemDisk.create_dir(&a.output).or_else(|e| if a.output.is_dir() { Ok(()) } else { Err(e) })?;
+    let (mut written, mut arrays, mut pictures) = (Vec::new(), Vec::new(), Vec::new());
+    let scale = if a.log { Scale::Logarithmic } else { Scale::Linear };
     // Every array is complete before the first gets its name.
-    let mut arrays = Vec::new();
-    for image in images {
-        let path = a.output.join(format!("{}.npy", image.name));
+    for (name, shape, values) in &images {
+        let path = a.output.join(format!("{name}.npy"));
         refuse_existing(&path, a.force)?;
-        let (descr, shape) = (image.values.descr(), image.shape.map(u64::from));
-        let mut npy = NpyWriter::create(Arc::new(SystemDisk), &path, descr, &shape)?;
-        npy.write(&image.values.to_bytes())?;
+        let descr = values.descr();
+        let mut npy = NpyWriter::create(Arc::new(SystemDisk), &path, descr, shape)?;
+        npy.write(&values.to_bytes())?;
         arrays.push(npy);
-        written.push(entry(&path, image.name, descr, &shape));
+        written.push(entry(&path, name, descr, shape));
+        if a.png {
+            let path = a.output.join(format!("{name}.png"));
+            refuse_existing(&path, a.force)?;
+            pictures.push((path, Picture::new(format2::flat(shape)?, &values.to_f64(), scale)));
+        }
     }
-    if let Some(factor) = a.bin.filter(|_| a.only.is_empty() || bin_named) {
+    if let Some((factor, (shape, descr))) = bins {
         let path = a.output.join("binned.npy");
         refuse_existing(&path, a.force)?;
-        let (npy, shape) = binned(&pack, &path, factor, &monitor)?;
+        let mut npy = NpyWriter::create(Arc::new(SystemDisk), &path, descr, &shape)?;
+        pack.write_binned(&mut npy, factor, &monitor)?;
         arrays.push(npy);
-        written.push(entry(&path, BINNED, "<u4", &shape));
+        written.push(entry(&path, BINNED, descr, &shape));
     }
-    let scale = if a.log { Scale::Logarithmic } else { Scale::Linear };
-    let mut pictures = Vec::new();
-    for image in images.iter().filter(|_| a.png) {
-        let path = a.output.join(format!("{}.png", image.name));
-        refuse_existing(&path, a.force)?;
-        pictures.push((path, Picture::new(image.shape, &image.values.to_f64(), scale)));
-    }
-    for npy in arrays {
-        npy.finish(a.force)?;
-    }
-    for (path, picture) in &pictures {
-        picture.save(path, a.force)?;
-    }
+    arrays.into_iter().try_for_each(|npy| npy.finish(a.force).map(|_| ()))?;
+    pictures.iter().try_for_each(|(path, picture)| picture.save(path, a.force))?;
     drop(monitor);
-    report(out, made.map(|m| (m.center, m.counts)), &written, &pictures)
+    report(out, made, &written, &pictures)
 }
 
-pub(super) fn entry(path: &Path, name: &str, dtype: &str, shape: &[u64]) -> Value {
+fn entry(path: &Path, name: &str, dtype: &str, shape: &[u64]) -> Value {
     json!({ "file": path.display().to_string(), "name": name, "dtype": dtype, "shape": shape })
 }
 
-/// Binned frames, some scans at a time.
-fn binned(
-    pack: &Pack,
-    path: &Path,
-    factor: u32,
-    monitor: &crate::output::progress::Bar,
-) -> Result<(NpyWriter, [u64; 4])> {
-    let [scan_rows, scan_columns, rows, columns] = pack.shape().map(u64::from);
-    if factor == 0 {
-        return Err(Error::invalid("bins of 0 pixels"));
+/// A sum as JSON; as a float where it passes 64 bits.
+fn number(sum: i128) -> Value {
+    match (u64::try_from(sum), i64::try_from(sum)) {
+        (Ok(n), _) => n.into(),
+        (_, Ok(n)) => n.into(),
+        _ => (sum as f64).into(),
     }
-    let factor64 = u64::from(factor);
-    let shape = [scan_rows, scan_columns, rows.div_ceil(factor64), columns.div_ceil(factor64)];
-    let mut npy = NpyWriter::create(Arc::new(SystemDisk), path, "<u4", &shape)?;
-    let (scans, step) = (scan_rows * scan_columns, u64::from(pack.index().cut.scans_per_shard).min(512));
-    for first in (0..scans).step_by(step as usize) {
-        let part = pack.binned(first..scans.min(first + step), factor, monitor)?;
-        let bytes: Vec<u8> = part.values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        npy.write(&bytes)?;
-    }
-    Ok((npy, shape))
 }
 
-pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+fn refuse_existing(path: &Path, force: bool) -> Result<()> {
     if !force && path.symlink_metadata().is_ok() {
         return Err(Error::already_exists("the file exists").in_file(path).hint("--force replaces it"));
     }
     Ok(())
 }
 
-pub(super) fn report(
+fn report(
     out: &mut Output,
-    made: Option<([f64; 2], Option<Counts>)>,
+    made: Option<Made>,
     written: &[Value],
     pictures: &[(PathBuf, Picture)],
 ) -> Outcome {
@@ -175,7 +227,7 @@ pub(super) fn report(
         let mut body = Map::new();
         body.insert("center".into(), json!(made.map(|(center, _)| center)));
         if let Some(c) = counts {
-            body.insert("totalCounts".into(), c.total.into());
+            body.insert("totalCounts".into(), number(c.total));
             body.insert("meanCountsPerPattern".into(), json!(c.mean_per_pattern));
         }
         let pictures: Vec<String> = pictures.iter().map(|(p, _)| p.display().to_string()).collect();
