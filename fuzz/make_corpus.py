@@ -126,6 +126,16 @@ def decoders():
     write("scaleoffset", "f4", one_filter(np.linspace(0, 1, 300, dtype="f4"), 6, (0, 2)))
 
 
+def deflater():
+    rng = np.random.default_rng(4)
+    slope = (np.arange(3000) // 8 + rng.integers(0, 4, 3000)).astype("u1").tobytes()
+    text = (pathlib.Path(__file__).parent / "README.md").read_bytes()[:3000]
+    for level in 1, 4, 6:
+        write("deflater", f"slope-{level}", bytes([level, 0, 0]) + slope)
+        write("deflater", f"text-{level}", bytes([level, 1, 7]) + text)
+        write("deflater", f"runs-{level}", bytes([level, 15, 40]) + bytes(300) + counts(300, "u2").tobytes())
+
+
 def wire():
     write("wire", "ramp", bytes(range(256)))
     write("wire", "every-field", bytes([0, 1, 2, 3, 4, 0x35, 6, 7, 8]) * 12)
@@ -462,6 +472,7 @@ if __name__ == "__main__":
     wire()
     filters()
     decoders()
+    deflater()
     hdf5()
     structures()
     records()

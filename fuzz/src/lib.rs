@@ -5,6 +5,7 @@
 
 mod cache_image;
 mod decoders;
+mod deflater;
 mod filters;
 mod hdf5;
 mod messages;
@@ -17,6 +18,7 @@ mod wire;
 
 pub use cache_image::cache_image;
 pub use decoders::*;
+pub use deflater::deflater;
 pub use filters::filters;
 pub use hdf5::hdf5;
 pub use messages::*;
@@ -41,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     ("pack2", pack2),
     ("pack_blocks", pack_blocks),
     ("deflate", deflate),
+    ("deflater", deflater),
     ("fletcher32", fletcher32),
     ("szip", szip),
     ("nbit", nbit),

@@ -58,7 +58,7 @@ pub(crate) fn parse(positions: &mut Vec<u32>, src: &[u8], reach: &Reach, sink: &
 
 /// How many bytes two slices have in common at their start.
 #[inline]
-fn in_common(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn in_common(a: &[u8], b: &[u8]) -> usize {
     let (a8, b8) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
     for (i, (x, y)) in a8.iter().zip(b8).enumerate() {
         let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);

@@ -16,7 +16,7 @@ pub struct Codecs {
     pub(crate) positions: Vec<u32>,
     pub(crate) zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
     pub(crate) unzstd: Option<zstd::bulk::Decompressor<'static>>,
-    pub(crate) deflate: Option<(u32, flate2::Compress)>,
+    pub(crate) deflate: Option<crate::deflate::Deflater>,
 }
 
 impl Scratch {

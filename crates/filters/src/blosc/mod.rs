@@ -87,11 +87,7 @@ impl Codec {
                     .map_err(|e| Error::invalid(format!("Snappy: {e}")).with_source(e))?;
                 dst.truncate(at + n);
             }
-            Self::Zlib => {
-                dst.resize(at + src.len() + src.len() / 8 + 64, 0);
-                let n = deflate::deflate_zlib(codecs, level.min(9), src, &mut dst[at..])?;
-                dst.truncate(at + n);
-            }
+            Self::Zlib => deflate::deflate_zlib(codecs, level.min(9), src, dst)?,
             Self::Zstd => {
                 let level = if level >= 9 { 22 } else { 2 * level as i32 - 1 };
                 zstandard::compress(codecs, level, src, dst)?;

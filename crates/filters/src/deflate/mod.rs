@@ -2,13 +2,16 @@
 //!
 //! Bytes behind the end of the stream are ignored, as libhdf5 ignores them.
 
+mod encode;
 mod inflate;
 mod tables;
 
 use crate::filter::{Decoded, Encoded, Filter};
-use crate::{ChunkInfo, Codecs, id};
-use flate2::{Compress, Compression, FlushCompress, Status};
-use tensilo_core::{Error, Result};
+use crate::simd::adler::{self, adler32};
+use crate::{ChunkInfo, Codecs, id, simd};
+use tensilo_core::Result;
+
+pub use encode::Deflater;
 
 /// The deflate filter.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ impl Filter for Deflate {
     }
 
     fn most_encoded(&self, _values: &[u32], raw: usize) -> usize {
-        // The fastest level writes incompressible bytes as 9-bit codes.
+        // Other encoders' fastest levels write incompressible bytes as 9-bit codes.
         raw.saturating_add(raw / 8).saturating_add(64)
     }
 
@@ -72,12 +75,7 @@ impl Filter for Deflate {
         dst: &mut Vec<u8>,
     ) -> Result<Encoded> {
         let level = values.first().copied().unwrap_or(6);
-        if level > 9 {
-            return Err(Error::invalid(format!("deflate level {level} is not between 0 and 9")));
-        }
-        dst.resize(self.most_encoded(values, src.len()), 0);
-        let n = deflate_zlib(codecs, level, src, dst)?;
-        dst.truncate(n);
+        deflate_zlib(codecs, level, src, dst)?;
         Ok(Encoded::Written)
     }
 }
@@ -87,18 +85,17 @@ pub(crate) fn inflate_zlib(codecs: &mut Codecs, src: &[u8], dst: &mut [u8]) -> R
     inflate::zlib(&mut codecs.inflate.get_or_insert_default().0, src, dst)
 }
 
-/// Encodes one zlib stream into the start of `dst`, which must be large enough.
-pub(crate) fn deflate_zlib(codecs: &mut Codecs, level: u32, src: &[u8], dst: &mut [u8]) -> Result<usize> {
-    if codecs.deflate.as_ref().is_none_or(|(l, _)| *l != level) {
-        codecs.deflate = Some((level, Compress::new(Compression::new(level), true)));
-    }
-    let Some((_, state)) = &mut codecs.deflate else { return Err(Error::invalid("no deflate state")) };
-    state.reset();
-    match state.compress(src, dst, FlushCompress::Finish) {
-        Ok(Status::StreamEnd) => Ok(state.total_out() as usize),
-        Ok(_) => {
-            Err(Error::limit(format!("deflating {} bytes passed the bound of {}", src.len(), dst.len())))
-        }
-        Err(e) => Err(Error::invalid(format!("deflate: {e}")).with_source(e)),
-    }
+/// Encodes one zlib stream, appended to `dst`.
+pub(crate) fn deflate_zlib(codecs: &mut Codecs, level: u32, src: &[u8], dst: &mut Vec<u8>) -> Result<()> {
+    // RFC 1950, section 2.2: deflate with a window of 32 KiB, about how hard the encoder tried, and a check.
+    let flags = match level {
+        0 | 1 => 0x01,
+        2..6 => 0x5e,
+        6 => 0x9c,
+        _ => 0xda,
+    };
+    dst.extend_from_slice(&[0x78, flags]);
+    codecs.deflate.get_or_insert_default().raw(level, src, dst)?;
+    dst.extend_from_slice(&adler32(simd::level(), adler::EMPTY, src).to_be_bytes());
+    Ok(())
 }

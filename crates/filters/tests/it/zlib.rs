@@ -1,6 +1,7 @@
-//! Streams that zlib writes with every strategy, window and level, and with flushes in between.
+//! Streams that zlib writes with every strategy, window and level, and with flushes in between; and ours, read by zlib.
 
-use tensilo_filters::{FilterSpec, Pipeline, Registry, Scratch, id};
+use crate::hostile::Rng;
+use tensilo_filters::{ChunkInfo, FilterSpec, Pipeline, Registry, Scratch, id};
 use tensilo_testkit::oracle;
 
 /// Writes pairs of raw bytes and stream, each behind its length.
@@ -53,6 +54,58 @@ fn streams_of_every_strategy_of_zlib_inflate() {
         streams += 1;
     }
     assert_eq!(streams, 2500);
+}
+
+/// Reads pairs of raw bytes and stream, each behind its length, and says how many there were and which are wrong.
+const CHECK: &str = r#"
+import struct, sys, zlib
+all, at, parts = sys.stdin.buffer.read(), 0, []
+while at < len(all):
+    n, = struct.unpack_from("<I", all, at)
+    parts.append(all[at + 4 : at + 4 + n])
+    at += 4 + n
+pairs = list(zip(parts[::2], parts[1::2]))
+def right(raw, stream):
+    z = zlib.decompressobj()
+    return z.decompress(stream) == raw and z.eof and not z.unused_data
+print(len(pairs), [i for i, (raw, stream) in enumerate(pairs) if not right(raw, stream)])
+"#;
+
+#[test]
+fn zlib_reads_streams_of_every_level() {
+    if oracle::python().is_none() {
+        return oracle::skip("Python", 1);
+    }
+    let mut rng = Rng(41);
+    let mut scratch = Scratch::default();
+    let mut given = Vec::new();
+    const STREAMS: u32 = 600;
+    for i in 0..STREAMS {
+        let pipeline =
+            Pipeline::new(&[FilterSpec::new(id::DEFLATE, vec![i % 10])], &Registry::default()).unwrap();
+        let mut raw = Vec::new();
+        for _ in 0..1 + rng.below(5) {
+            let n = rng.below([20, 3000, 40_000][i as usize % 3]);
+            let unit = 1 + rng.below(400);
+            match rng.below(5) {
+                0 => raw.extend((0..n).map(|_| rng.below(256) as u8)),
+                1 => raw.resize(raw.len() + n, rng.below(256) as u8),
+                2 => raw.extend((0..n).map(|_| (rng.below(16) * rng.below(16)) as u8)),
+                3 => raw.extend((0..n).map(|j| (j % unit * 7) as u8)),
+                _ => raw.extend((0..n).map(|j| (j / 8 + rng.below(4)) as u8)),
+            }
+        }
+        let info = ChunkInfo { element_size: 1, chunk_dims: vec![raw.len() as u64] };
+        let (stream, mask) = pipeline.encode(&mut scratch, &raw, &info).unwrap();
+        assert_eq!(mask, 0);
+        for part in [&raw, &stream] {
+            given.extend((part.len() as u32).to_le_bytes());
+            given.extend_from_slice(part);
+        }
+    }
+    let said = oracle::run_python(CHECK, [] as [&str; 0], &given);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), format!("{STREAMS} []"));
 }
 
 fn part<'a>(rest: &mut &'a [u8]) -> &'a [u8] {

@@ -2,10 +2,9 @@
 //! bitshuffle ahead.
 
 use super::entry::{Ahead, Entry, INLINE, Stored};
-use flate2::{Compress, Compression, FlushCompress, Status};
 use std::sync::{Arc, Mutex};
 use tensilo_core::{Error, Result};
-use tensilo_filters::deflate::Inflate;
+use tensilo_filters::deflate::{Deflater, Inflate};
 use tensilo_filters::{bitshuffle, lz4, shuffle};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::compress_bound;
@@ -139,7 +138,7 @@ impl std::fmt::Display for Encoding {
 #[derive(Default)]
 pub(crate) struct Codecs {
     inflate: Inflate,
-    deflate: Option<(u32, Compress)>,
+    deflate: Option<Deflater>,
     unzstd: Vec<Option<Decompressor<'static>>>,
     zstd: Option<(i32, u8, Compressor<'static>)>,
     /// Elements shuffled, before they are compressed or after they were decompressed.
@@ -322,22 +321,7 @@ impl Codecs {
             Codec::Lz4 => {
                 lz4::encode_block(src, out);
             }
-            Codec::Deflate(level) => {
-                if self.deflate.as_ref().is_none_or(|(l, _)| *l != level) {
-                    self.deflate = Some((level, Compress::new(Compression::new(level), false)));
-                }
-                let Some((_, state)) = &mut self.deflate else {
-                    return Err(Error::invalid("no deflate state"));
-                };
-                state.reset();
-                out.resize(start + src.len() + src.len() / 8 + 64, 0);
-                match state.compress(src, &mut out[start..], FlushCompress::Finish) {
-                    Ok(Status::StreamEnd) => out.truncate(start + state.total_out() as usize),
-                    // It passed the bound: longer than the source, and so dropped by the caller.
-                    Ok(_) => {}
-                    Err(e) => return Err(Error::invalid(format!("deflate: {e}")).with_source(e)),
-                }
-            }
+            Codec::Deflate(level) => self.deflate.get_or_insert_default().raw(level, src, out)?,
             Codec::Zstd(level) => {
                 let failed = |e| Error::invalid(format!("Zstandard level {level}: {e}")).with_source(e);
                 let number = encoding.dictionary;

@@ -1,15 +1,14 @@
 //! Raw deflate, one stream per record, without a wrapper; and the states that are kept for re-use.
 
 use super::fault::Fault;
-use flate2::{Compress, Compression, FlushCompress, Status};
 use std::sync::{Mutex, PoisonError};
 use tensilo_core::{Error, Result};
-use tensilo_filters::deflate::Inflate;
+use tensilo_filters::deflate::{Deflater, Inflate};
 
 /// Records of at most so many bytes are stored raw.
 const NEVER_COMPRESSED: usize = 16;
 /// Speed goes before size, as in loaderx.
-const LEVEL: u32 = 2;
+const LEVEL: u32 = 1;
 
 /// How records are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -44,7 +43,7 @@ impl Codec {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     inflate: Inflate,
-    deflate: Option<Compress>,
+    deflate: Option<Deflater>,
     /// Stored bytes that were read, not mapped.
     pub stored: Vec<u8>,
 }
@@ -66,16 +65,9 @@ impl Scratch {
     pub fn encode(&mut self, src: &[u8], codec: Codec, out: &mut Vec<u8>) -> Result<(u32, Codec)> {
         let start = out.len();
         if codec == Codec::Flate && src.len() > NEVER_COMPRESSED {
-            let state = self.deflate.get_or_insert_with(|| Compress::new(Compression::new(LEVEL), false));
-            state.reset();
-            // The fastest levels write incompressible bytes as 9-bit codes; an encoder wants room for all it may write.
-            out.resize(start + src.len() + src.len() / 8 + 64, 0);
-            let status = state
-                .compress(src, &mut out[start..], FlushCompress::Finish)
-                .map_err(|e| Error::invalid("cannot deflate a record").with_source(e))?;
-            let stored = state.total_out() as usize;
-            if status == Status::StreamEnd && stored < src.len() {
-                out.truncate(start + stored);
+            self.deflate.get_or_insert_default().raw(LEVEL, src, out)?;
+            let stored = out.len() - start;
+            if stored < src.len() {
                 return Ok((stored as u32, Codec::Flate));
             }
             out.truncate(start);
