@@ -32,6 +32,7 @@ mod group;
 mod multi;
 mod names;
 mod options;
+mod origins;
 mod pairing;
 mod path;
 mod plan;

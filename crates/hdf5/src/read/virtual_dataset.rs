@@ -136,6 +136,36 @@ impl Virtual {
         }
     }
 
+    /// The sources of all mappings.
+    ///
+    /// # Errors
+    /// `NotFound` where one does not exist; as opening them.
+    pub(super) fn sources(&self, data: &DatasetInner) -> Result<Vec<Dataset>> {
+        let mut sources = Vec::new();
+        for mapping in &self.mappings {
+            let axis = unlimited(&mapping.target).filter(|_| unlimited(&mapping.source).is_none());
+            let numbers = match (axis, &mapping.target) {
+                (Some(axis), StoredSelection::Regular(d)) => {
+                    let rest = data.shape[axis].saturating_sub(d[axis].start);
+                    (0..rest.div_ceil(d[axis].stride.max(1))).map(Some).collect()
+                }
+                (_, StoredSelection::None) => continue,
+                _ => vec![None],
+            };
+            for number in numbers {
+                let Some(source) = self.open(&data.file, mapping, number)? else {
+                    let name = String::from_utf8_lossy(&mapping.file).into_owned();
+                    return Err(Error::not_found(format!(
+                        "a source of the virtual dataset, in the file {name:?}, does not exist"
+                    )));
+                };
+                data.file.space().budget().items(sources.len() as u64, "sources of a virtual dataset")?;
+                sources.push(source);
+            }
+        }
+        Ok(sources)
+    }
+
     /// The mappings that touch a box of the virtual dataset (first and last position along each dimension), bound
     /// to their sources.
     fn bound(&self, data: &DatasetInner, low: &[u64], high: &[u64]) -> Result<Vec<Bound>> {

@@ -23,6 +23,8 @@ pub enum Role {
     Master,
     /// Holds frames.
     Data,
+    /// Holds counts that the data file before it names: raw data, or a source of its virtual dataset.
+    Named,
 }
 
 impl Role {
@@ -31,6 +33,7 @@ impl Role {
         match self {
             Self::Master => "master",
             Self::Data => "data",
+            Self::Named => "named",
         }
     }
 }

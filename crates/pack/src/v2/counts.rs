@@ -31,15 +31,13 @@ impl CountType {
         }
     }
 
-    /// The type of an HDF5 dataset's elements, whatever their byte order.
+    /// The type of an HDF5 dataset's elements, whatever their byte order and however many of their bits count.
     ///
     /// # Errors
-    /// `Unsupported`, naming the type, for anything but whole integers of 8, 16 or 32 bits.
+    /// `Unsupported`, naming the type, for anything but integers of 8, 16 or 32 bits.
     pub(crate) fn of_datatype(datatype: &Datatype) -> Result<Self> {
         match &datatype.class {
-            Class::Integer { order: ByteOrder::Little | ByteOrder::Big, signed, bits }
-                if bits.offset == 0 && u32::from(bits.precision) == 8 * datatype.size =>
-            {
+            Class::Integer { order: ByteOrder::Little | ByteOrder::Big, signed, .. } => {
                 Self::new(datatype.size, *signed)
             }
             Class::Float { .. } => Err(Error::unsupported(format!(
@@ -47,7 +45,7 @@ impl CountType {
                 8 * datatype.size
             ))),
             _ => Err(Error::unsupported(format!(
-                "values of {} bytes that are no whole integers; a pack holds integer counts",
+                "values of {} bytes that are no integers; a pack holds integer counts",
                 datatype.size
             ))),
         }

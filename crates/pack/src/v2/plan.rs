@@ -195,6 +195,8 @@ fn peak(inspection: &Inspection, layout: &Layout, window: u64, cache: u64, worke
     let [counts, coded] = window_bytes(layout, excluded, window);
     // Reading: the stored and the decoded chunk of each worker. Coding begins when reading is done.
     let reading = inspection.chunk_bytes.saturating_mul(2).saturating_mul(workers);
+    // Parts of several datasets are read beside the window, and converted where their types differ.
+    let reading = reading.saturating_add(if inspection.gathered { counts.saturating_mul(3) } else { 0 });
     let coding = worker_bytes(layout, excluded).saturating_mul(workers).saturating_add(coded);
     let mask = if inspection.mask.is_some() { layout.pixels().saturating_mul(8) } else { 0 };
     let index = layout.shards().saturating_mul(256).saturating_add(mask);

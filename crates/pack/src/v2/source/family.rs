@@ -3,10 +3,9 @@
 use super::stack::Piece;
 use crate::source::{family, member};
 use crate::v2::counts::CountType;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tensilo_core::threads::Threads;
-use tensilo_core::{Error, Limits, Result};
-use tensilo_hdf5::format::message::MessageKind;
+use tensilo_core::{Error, ErrorKind, Limits, Result};
 use tensilo_hdf5::read::{Dataset, File, OpenOptions};
 
 /// How files of a source are opened.
@@ -44,6 +43,10 @@ pub(crate) struct Found {
     pub chunk_bytes: u64,
     /// Bytes of the decoded chunks of a layer.
     pub layer_bytes: u64,
+    /// Other files that hold the counts.
+    pub named: Vec<PathBuf>,
+    /// Are counts put together from several datasets?
+    pub gathered: bool,
 }
 
 impl Found {
@@ -69,22 +72,16 @@ pub(crate) fn find(
 ) -> Result<Found> {
     let file = opening.open(path)?;
     let dataset = match object {
-        Some(object) => file.dataset(object)?,
-        None => member::find_stack(&file)
-            .map_err(|e| e.in_file(path).hint("name the dataset that holds the counts with --object"))?,
+        Some(object) => file.dataset(object).map_err(outside)?,
+        None => member::find_stack(&file).map_err(|e| {
+            outside(e.in_file(path).hint("name the dataset that holds the counts with --object"))
+        })?,
     };
     let name = String::from_utf8_lossy(dataset.path()).into_owned();
     describe(&file, dataset, detector_axes).map_err(|e| e.in_object(name).in_file(path))
 }
 
 fn describe(file: &File, dataset: Dataset, detector_axes: usize) -> Result<Found> {
-    let elsewhere = dataset.file().path() != file.path()
-        || dataset.header().find(MessageKind::ExternalFiles).is_some()
-        || matches!(dataset.layout(), tensilo_hdf5::format::message::data_layout::DataLayout::Virtual { .. });
-    if elsewhere {
-        return Err(Error::unsupported("the counts are in another file, which would not be identified")
-            .hint("pack that file"));
-    }
     let counts = CountType::of_datatype(dataset.datatype())?;
     let shape = dataset.shape().to_vec();
     let Some(scan_axes) = shape.len().checked_sub(detector_axes) else {
@@ -94,7 +91,16 @@ fn describe(file: &File, dataset: Dataset, detector_axes: usize) -> Result<Found
         return Err(Error::invalid(format!("shape {shape:?} holds no counts")));
     }
     let (scan, detector) = (shape[..scan_axes].to_vec(), shape[scan_axes..].to_vec());
+    let origins = dataset.origins().map_err(outside)?;
+    let named = named_files(file, &origins)?;
+    let gathered = origins.len() > 1;
     let (mut period, mut chunk_bytes, mut layer_bytes) = (1, 0, 0);
+    for origin in origins.iter().filter(|_| gathered) {
+        let chunk = origin.chunk_shape().unwrap_or_default();
+        let width = u64::from(origin.datatype().size);
+        let bytes = chunk.iter().try_fold(width, |n, c| n.checked_mul(*c)).unwrap_or(u64::MAX);
+        chunk_bytes = chunk_bytes.max(if chunk.is_empty() { 0 } else { bytes });
+    }
     if let Some(chunk) = dataset.chunk_shape() {
         let split = chunk.iter().zip(&shape).take(scan_axes).position(|(c, _)| *c > 1);
         if let Some(axis) = split {
@@ -107,7 +113,33 @@ fn describe(file: &File, dataset: Dataset, detector_axes: usize) -> Result<Found
         let chunks: u64 = within.map(|(c, d)| d.div_ceil(*c)).product();
         layer_bytes = chunk_bytes.saturating_mul(chunks);
     }
-    Ok(Found { dataset, counts, scan, detector, period, chunk_bytes, layer_bytes })
+    Ok(Found { dataset, counts, scan, detector, period, chunk_bytes, layer_bytes, named, gathered })
+}
+
+/// The other files that hold the counts, each once, in the order in which they are named.
+fn named_files(file: &File, origins: &[Dataset]) -> Result<Vec<PathBuf>> {
+    let own = file.path().and_then(|p| p.canonicalize().ok());
+    let mut named: Vec<PathBuf> = Vec::new();
+    for origin in origins {
+        let Some(holder) = origin.file().path().and_then(|p| p.canonicalize().ok()) else {
+            return Err(Error::unsupported("counts that are in no file"));
+        };
+        let raw = origin.external_files().map_err(outside)?;
+        for path in std::iter::once(holder).chain(raw) {
+            if Some(&path) != own.as_ref() && !named.contains(&path) {
+                named.push(path);
+            }
+        }
+    }
+    Ok(named)
+}
+
+/// What can be done where a file may not be opened.
+fn outside(e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::Limit => e.hint("put the files that it names into its folder, or pack them by themselves"),
+        _ => e,
+    }
 }
 
 /// The shape of a scan of so many frames whose stack says `own`: a stated `scan_shape` of any rank that fits, the stack's

@@ -92,7 +92,7 @@ pub struct Inspection {
     pub dataset: String,
     /// What the source is.
     pub kind: SourceKind,
-    /// The files, master first, hashed whole.
+    /// The files, master first, hashed whole; behind a data file, those that it names and that hold its counts.
     pub members: Vec<SourceMember>,
     /// Identity of the source.
     pub source_identity: Sha256Sum,
@@ -110,6 +110,8 @@ pub struct Inspection {
     pub chunk_bytes: u64,
     /// Bytes of the decoded chunks that hold `period` frames.
     pub layer_bytes: u64,
+    /// Are counts put together from several datasets, in memory beside the counts?
+    pub gathered: bool,
     /// Excluded flat pixels, ascending.
     pub excluded: Vec<u32>,
     /// The mask's codes, where the source has them.
@@ -205,9 +207,10 @@ fn hashed(
     };
     let members = authentication::hash_members(files, options.threads, monitor, "hashing source")?;
     let members: Vec<SourceMember> = members.into_iter().map(|(m, _)| m).collect();
-    let sums = |role| members.iter().filter(move |m| m.role == role).map(|m| m.sha256);
-    let data: Vec<Sha256Sum> = sums(Role::Data).collect();
-    let identity = identity::source_identity(sums(Role::Master).next().as_ref(), &data);
+    let (masters, data): (Vec<_>, Vec<_>) =
+        members.iter().map(|m| (m.role == Role::Master, m.sha256)).partition(|(master, _)| *master);
+    let data: Vec<Sha256Sum> = data.into_iter().map(|(_, sum)| sum).collect();
+    let identity = identity::source_identity(masters.first().map(|(_, sum)| sum), &data);
     Ok((members, identity))
 }
 
@@ -238,6 +241,7 @@ fn of_npy(path: &Path, options: &InspectOptions, identify: Identify<'_>) -> Resu
         period: 1,
         chunk_bytes: 0,
         layer_bytes: 0,
+        gathered: false,
         excluded: Vec::new(),
         mask: None,
         mask_sha256: identity::implicit_mask_sha256(detector.iter().product()),
@@ -271,6 +275,7 @@ fn of_pack(path: &Path, options: &InspectOptions, identify: Identify<'_>) -> Res
         period: 1,
         chunk_bytes: 0,
         layer_bytes: 0,
+        gathered: false,
         excluded: pack.excluded().to_vec(),
         mask: None,
         mask_sha256: manifest.mask_sha256,
@@ -324,7 +329,7 @@ fn of_hdf5(source: &Path, options: &InspectOptions, identify: Identify<'_>) -> R
     let mask = mask_of(&file, &first.detector).map_err(located)?;
     let calibration = v1_family::calibration(&file).map_err(located)?;
     drop(file);
-    let (members, source_identity) = hashed(&files, options, identify)?;
+    let (members, source_identity) = hashed(&with_named(&files, &pieces), options, identify)?;
     Ok(Inspection {
         dataset: name,
         kind: match object {
@@ -340,6 +345,7 @@ fn of_hdf5(source: &Path, options: &InspectOptions, identify: Identify<'_>) -> R
         period: pieces.iter().map(|(_, p)| p.period).max().unwrap_or(1),
         chunk_bytes: pieces.iter().map(|(_, p)| p.chunk_bytes).max().unwrap_or(0),
         layer_bytes: pieces.iter().map(|(_, p)| p.layer_bytes).max().unwrap_or(0),
+        gathered: pieces.iter().any(|(_, p)| p.gathered),
         excluded: mask.0.excluded,
         mask: mask.1,
         mask_sha256: mask.0.sha256,
@@ -348,6 +354,24 @@ fn of_hdf5(source: &Path, options: &InspectOptions, identify: Identify<'_>) -> R
         leftovers: Leftovers::default(),
         detector_axes: options.detector_axes,
     })
+}
+
+/// The files, and behind each data file those that it names and that are not among them.
+fn with_named(files: &[(Role, PathBuf)], pieces: &[(&PathBuf, family::Found)]) -> Vec<(Role, PathBuf)> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mut seen: Vec<PathBuf> = files.iter().map(|(_, path)| real(path)).collect();
+    let mut all = Vec::new();
+    for (role, path) in files {
+        all.push((*role, path.clone()));
+        let named = pieces.iter().filter(|(of, _)| *of == path).flat_map(|(_, piece)| &piece.named);
+        for path in named.filter(|_| *role == Role::Data) {
+            if !seen.contains(path) {
+                seen.push(path.clone());
+                all.push((Role::Named, path.clone()));
+            }
+        }
+    }
+    all
 }
 
 /// The mask and its codes; a detector of other than two axes has none.
@@ -413,7 +437,12 @@ impl Inspection {
                         _ => None,
                     };
                     let found = family::find(opening, path, object, self.detector_axes)?;
-                    if (&found.detector, found.counts, found.frames()) != as_inspected {
+                    let known = |p: &PathBuf| {
+                        self.members.iter().any(|m| m.path.canonicalize().is_ok_and(|m| m == *p))
+                    };
+                    if (&found.detector, found.counts, found.frames()) != as_inspected
+                        || !found.named.iter().all(known)
+                    {
                         return Err(changed(path));
                     }
                     found.piece()

@@ -7,4 +7,5 @@ mod properties;
 mod publishing;
 mod sources;
 mod stacks;
+mod storage;
 mod touching;
