@@ -4,79 +4,21 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from . import _native
+from ._record_fields import Array, Field, field_of, ids_of
+from ._record_writer import RecordsWriter
 from .errors import InvalidArgumentError, MissingFileError, OutOfBoundsError
 
 __all__ = ["Field", "Records", "RecordsView", "RecordsWriter", "salvage", "train_dictionary"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: Bytes of an array that are written at a time.
-WRITE_BLOCK_BYTES = 64 << 20
 #: Records that iteration reads at a time.
 _ITERATED = 256
-
-
-class Field:
-    """What every record has under a name.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    dtype : numpy.dtype
-        Type of its elements.
-    shape : tuple of int
-        Shape in one record; of a ragged field, without its first dimension, which differs between records.
-    ragged : bool
-        Has it a first dimension that differs between records?
-    nbytes : int
-        Bytes in one record; of a ragged field, of one row.
-    """
-
-    __slots__ = ("dtype", "name", "nbytes", "ragged", "shape")
-
-    def __init__(self, name: str, dtype: str, shape: Sequence[int], ragged: bool) -> None:
-        self.name = name
-        self.dtype = np.dtype(dtype)
-        self.shape = tuple(shape)
-        self.ragged = ragged
-        self.nbytes = math.prod(self.shape, start=self.dtype.itemsize)
-
-    def __repr__(self) -> str:
-        shape = ("*", *self.shape) if self.ragged else self.shape
-        return f"<Field {self.name!r}: {self.dtype} {'×'.join(map(str, shape)) or 'scalar'}>"
-
-
-def _ids(index: Any, length: int) -> tuple[np.ndarray[Any, np.dtype[np.uint64]], tuple[int, ...]]:
-    """The ids that an index of NumPy's stands for, and the shape of the index."""
-    if isinstance(index, slice):
-        ids = np.arange(*index.indices(length), dtype=np.int64)
-        return ids.astype(np.uint64), ids.shape
-    array = np.asarray(index)
-    if array.dtype == np.bool_:
-        if array.shape != (length,):
-            raise OutOfBoundsError(f"a mask of shape {array.shape} for {length} records")
-        array = np.flatnonzero(array)
-    elif array.size == 0 and array.dtype == np.float64 and not isinstance(index, np.ndarray):
-        array = array.astype(np.int64)
-    elif array.dtype.kind not in "iu":
-        raise OutOfBoundsError(f"records are indexed by integers, slices, lists and masks, not {array.dtype}")
-    if array.size:
-        bad = (array >= length) if array.dtype.kind == "u" else (array >= length) | (array < -length)
-        if bad.any():
-            raise OutOfBoundsError(f"there is no record {array[bad].flat[0]}, there are {length}")
-    if array.dtype.kind == "i":
-        array = np.where(array < 0, array + length, array)
-    return np.ascontiguousarray(array.reshape(-1), dtype=np.uint64), array.shape
 
 
 class _Indexed:
@@ -105,10 +47,10 @@ class _Indexed:
         if out is not None and self._direct and self._native.fill(position, index, out, self.threads):
             return out
         if np.ndim(index) == 0 and not isinstance(index, slice):
-            ids, shape = _ids(np.asarray(index).reshape(1), len(self))
+            ids, shape = ids_of(np.asarray(index).reshape(1), len(self))
             shape = ()
         else:
-            ids, shape = _ids(index, len(self))
+            ids, shape = ids_of(index, len(self))
         ids = self._resolve(ids)
         if field.ragged:
             if out is not None:
@@ -197,7 +139,7 @@ class _Indexed:
 
     def lengths(self, field: str, index: Any = slice(None)) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """Rows that records have in a field; 1 in a fixed one."""
-        ids, shape = _ids(index, len(self))
+        ids, shape = ids_of(index, len(self))
         return self._native.lengths(self._position(field), self._resolve(ids)).reshape(shape)
 
 
@@ -294,7 +236,7 @@ class Records(_Indexed):
 
     def view(self, ids: Any) -> RecordsView:
         """Some records in another order, by NumPy's indexing: ids of the view are positions in the list."""
-        return RecordsView(self, _ids(ids, len(self))[0])
+        return RecordsView(self, ids_of(ids, len(self))[0])
 
     def verify(self) -> list[str]:
         """Read and decode everything; one text for each problem (of more than 1000, the first)."""
@@ -454,7 +396,7 @@ class Records(_Indexed):
             except MissingFileError:
                 pass
         if writer is None:
-            fields = {name: _field_of(name, values) for name, values in columns.items()}
+            fields = {name: field_of(name, values) for name, values in columns.items()}
             writer = Records.create(
                 path,
                 fields,
@@ -470,18 +412,6 @@ class Records(_Indexed):
 
 def _open(cls: type[Records], path: str, options: dict[str, Any]) -> Records:
     return cls(path, **options)
-
-
-def _field_of(name: str, values: Any) -> tuple[Any, Any]:
-    if isinstance(values, np.ndarray):
-        if values.ndim == 0:
-            raise InvalidArgumentError(f"field {name!r} is a single value")
-        return values.dtype, values.shape[1:]
-    if all(np.ndim(v) == 0 for v in values):
-        array = np.asarray(values)
-        return array.dtype, ()
-    first = np.asarray(values[0])
-    return first.dtype, (None, *first.shape[1:])
 
 
 class RecordsView(_Indexed):
@@ -507,102 +437,6 @@ class RecordsView(_Indexed):
 
     def __repr__(self) -> str:
         return f"<RecordsView of {len(self)} records of {self.store!r}>"
-
-
-class RecordsWriter:
-    """A store open for writing; made by `Records.create` or `Records.open_writer`."""
-
-    def __init__(self, native: _native.RecordWriter) -> None:
-        self._native = native
-        self.fields = {f[0]: Field(*f) for f in native.fields()}
-
-    def __len__(self) -> int:
-        return len(self._native)
-
-    def append(self, data: Any) -> int:
-        """Append records, a bounded block at a time; they are durable and visible after `commit`.
-
-        Parameters
-        ----------
-        data : array, or mapping of arrays
-            As for `Records.write`; values are converted to the field's dtype where NumPy does so safely.
-
-        Returns
-        -------
-        int
-            How many were appended.
-        """
-        columns = dict(data) if isinstance(data, Mapping) else {next(iter(self.fields)): data}
-        if set(columns) != set(self.fields):
-            raise InvalidArgumentError(f"fields {sorted(columns)} were given, the store has {sorted(self.fields)}")
-        ordered = [(field, columns[name]) for name, field in self.fields.items()]
-        counts = {field.name: len(values) for field, values in ordered}
-        if len(set(counts.values())) != 1:
-            raise InvalidArgumentError(f"the fields have different numbers of records: {counts}")
-        total = next(iter(counts.values()))
-        row = sum(max(field.nbytes, 1) for field, values in ordered if not field.ragged) or 1
-        step = max(1, WRITE_BLOCK_BYTES // row)
-        if any(field.ragged for field, _ in ordered):
-            step = min(step, 4096)
-        for start in range(0, total, step):
-            stop = min(start + step, total)
-            self._native.append(stop - start, [_column(field, values[start:stop]) for field, values in ordered])
-        return total
-
-    def commit(self) -> None:
-        """Make everything appended durable and visible."""
-        self._native.commit()
-
-    def delete(self, ids: Any) -> None:
-        """Delete records, by NumPy's indexing, and commit; the last records take their places."""
-        self._native.delete(_ids(ids if np.ndim(ids) or isinstance(ids, slice) else [ids], len(self))[0])
-
-    def compact(self) -> None:
-        """Give the space of deleted records back; readers keep what they opened."""
-        self._native.compact()
-
-    def set_metadata(self, metadata: Any) -> None:
-        """Replace the metadata with the next commit."""
-        self._native.set_metadata(json.dumps(metadata))
-
-    def close(self) -> None:
-        """Let other writers in; what was not committed is gone."""
-        self._native.close()
-
-    def __enter__(self) -> RecordsWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self.commit()
-        finally:
-            self.close()
-
-
-def _column(field: Field, values: Any) -> tuple[Any, Any]:
-    """Bytes of a block, and rows of each record of a ragged field."""
-    if not field.ragged:
-        array = np.asarray(values)
-        if array.shape[1:] != field.shape:
-            raise InvalidArgumentError(f"field {field.name!r} has shape {field.shape}, not {array.shape[1:]}")
-        return _bytes(field, array), None
-    rows = [np.asarray(v) for v in values]
-    for r in rows:
-        if r.shape[1:] != field.shape or r.ndim == 0:
-            raise InvalidArgumentError(f"field {field.name!r} has rows of shape {field.shape}, not {r.shape[1:]}")
-    lengths = np.array([len(r) for r in rows], dtype=np.uint64)
-    joined = np.concatenate([_bytes(field, r) for r in rows]) if rows else np.empty(0, np.uint8)
-    return joined, lengths
-
-
-def _bytes(field: Field, array: Array) -> Array:
-    if array.dtype != field.dtype and not np.can_cast(array.dtype, field.dtype, "same_kind"):
-        raise InvalidArgumentError(f"field {field.name!r} has {field.dtype}, {array.dtype} cannot be stored in it")
-    contiguous = np.ascontiguousarray(array, dtype=field.dtype).reshape(-1)
-    return contiguous.view(np.uint8) if contiguous.size else np.empty(0, np.uint8)
 
 
 def salvage(path: str | os.PathLike[str], destination: str | os.PathLike[str]) -> tuple[int, list[str]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tensilo
-from tensilo import Records, records
+from tensilo import Records, _record_writer, records
 
 N = 300
 IMAGES = (np.random.default_rng(3).random((N, 5, 7)) * 4000).astype("<u2")
@@ -175,7 +175,7 @@ def test_appending_deleting_and_compacting(tmp_path: Path) -> None:
 
 def test_mapped_arrays_are_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save(tmp_path / "a.npy", IMAGES)
-    monkeypatch.setattr(records, "WRITE_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(_record_writer, "WRITE_BLOCK_BYTES", 1000)
     Records.write(tmp_path / "a.trec", np.load(tmp_path / "a.npy", mmap_mode="r"))
     np.testing.assert_array_equal(Records(tmp_path / "a.trec")[:], IMAGES)
 

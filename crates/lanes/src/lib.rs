@@ -51,6 +51,7 @@
 
 mod checked;
 mod chunked;
+mod examine;
 mod flat_writer;
 mod lane_type;
 mod named;

@@ -7,11 +7,11 @@
 mod append;
 
 use crate::chunked;
+use crate::examine::examine;
 use crate::lane_type::LaneElement;
 use crate::place::{ALIGN, LanePlace, Placement, SlabState};
 use crate::schema::{FormatVersion, LaneKind, LaneSpec, StoreSchema};
 use crate::slab_mut::SlabMut;
-use crate::store::examine;
 use crate::v1;
 use crate::v2::commit_record::{CommitRecord, DATA_BASE, SLOTS, State};
 use crate::v2::header;
