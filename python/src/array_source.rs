@@ -14,6 +14,7 @@ use tensilo::core::dtype::DType;
 use tensilo::core::gather::{
     FieldBuffer, FieldSchema, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids,
 };
+use tensilo::core::streaming;
 use tensilo::core::threads::Threads;
 use tensilo::core::{Monitor, Progress};
 use tensilo::{Error, Result};
@@ -108,6 +109,7 @@ impl ArrayRecords {
         threads: Threads,
         monitor: &dyn Monitor,
     ) -> Result<()> {
+        let whole = bytes.len();
         let run = ids.len().div_ceil(threads.get() * 4).max(1);
         let rows = bytes.chunks_mut(run.saturating_mul(stride).max(1)).map(Some).map(Mutex::new);
         let runs: Vec<_> = ids.chunks(run).zip(rows).collect();
@@ -124,7 +126,7 @@ impl ArrayRecords {
                     return Ok(());
                 };
                 for (id, place) in ids.iter().zip(bytes.chunks_mut(stride.max(1))) {
-                    self.copy_row(*id, &mut place[..self.row_bytes]);
+                    self.copy_row(*id, &mut place[..self.row_bytes], whole);
                 }
                 done.add(ids.len() as u64);
                 Ok(())
@@ -132,8 +134,8 @@ impl ArrayRecords {
         )
     }
 
-    /// Copies the beginning of a row.
-    fn copy_row(&self, row: u64, into: &mut [u8]) {
+    /// Copies the beginning of a row to its place in a result of `whole` bytes.
+    fn copy_row(&self, row: u64, into: &mut [u8], whole: usize) {
         assert!(row < self.rows && into.len() <= self.row_bytes, "a row of the array, and no more than it");
         let from = self.address + row as usize * self.stride;
         let from = std::ptr::with_exposed_provenance::<u8>(from);
@@ -142,7 +144,7 @@ impl ArrayRecords {
         // (`describe` checked the strides), and the assertion keeps to them; `_array` keeps the memory alive and
         // unmoved (NumPy refuses to resize an array that is referenced). `into` is memory of our own batches. No
         // reference to the array's bytes is made, so writers elsewhere change what is read and nothing else.
-        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        unsafe { streaming::copy_from(from, into, whole) };
     }
 }
 
@@ -167,7 +169,7 @@ impl Gather for ArrayRecords {
             let rows = self.rows.min(LOOKED_AT.0);
             for i in 0..rows {
                 let row = (u128::from(self.rows) * u128::from(i) / u128::from(rows)) as u64;
-                self.copy_row(row, &mut bytes);
+                self.copy_row(row, &mut bytes, 0);
                 print = print.with(&bytes);
             }
             print
@@ -204,7 +206,8 @@ impl Gather for ArrayRecords {
                     monitor.poll(&Progress { stage: "gathering", done: i as u64, total })?;
                 }
                 let range = buffer.range(i, self.row_bytes as u64)?;
-                self.copy_row(*id, &mut buffer.bytes[range]);
+                let whole = buffer.bytes.len();
+                self.copy_row(*id, &mut buffer.bytes[range], whole);
             }
         }
         Ok(())

@@ -36,7 +36,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
         "core",
         &[
             &["error"],
-            &["buffer", "progress", "wire", "dtype"],
+            &["buffer", "streaming", "progress", "wire", "dtype"],
             &["limits"],
             &["threads", "io"],
             &["array"],

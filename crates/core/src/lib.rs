@@ -12,6 +12,7 @@ pub mod gather;
 pub mod io;
 pub mod limits;
 pub mod progress;
+pub mod streaming;
 pub mod threads;
 pub mod wire;
 

@@ -4,6 +4,18 @@
 //! a process may fork between calls, and a finished operation has left no thread (docs/decisions/0001). The
 //! calling thread works too, and polls the [`Monitor`] between units and while it waits for the last ones.
 
+mod beside;
+mod claims;
+#[cfg(test)]
+mod claims_tests;
+
+pub use beside::Beside;
+
+/// What [`claims`] counts with.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+}
+
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, Progress};
 use std::num::NonZeroUsize;
@@ -51,6 +63,22 @@ impl Threads {
     /// The number of threads.
     pub fn get(self) -> usize {
         self.0.get()
+    }
+
+    /// Begins a job of ten to a few hundred microseconds, which may find a thread standing by. For that the jobs must
+    /// follow each other closely; how, is in `docs/decisions/0005-a-thread-that-stands-by.md`.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use tensilo_core::threads::Threads;
+    /// let sum = AtomicUsize::new(0);
+    /// Threads::default().beside().run(10, &|_, i| {
+    ///     sum.fetch_add(i, Ordering::Relaxed);
+    /// });
+    /// assert_eq!(sum.into_inner(), 45);
+    /// ```
+    pub fn beside(self) -> Beside {
+        if self.get() > 1 { Beside::begin() } else { Beside::ALONE }
     }
 
     /// Calls `work` once for every index below `count`, each worker with a scratch value of its own.

@@ -5,12 +5,13 @@ use super::codec::{Codecs, sized};
 use super::entry::{ENTRY, Entry, Stored, entry_at};
 use super::snapshot::{Snapshot, Store};
 use super::table::{Bytes, Note};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tensilo_core::gather::{
     FieldBuffer, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids, check_lengths,
 };
-use tensilo_core::threads::Threads;
-use tensilo_core::{Error, Monitor, Progress, Result};
+use tensilo_core::streaming;
+use tensilo_core::threads::{Beside, Threads};
+use tensilo_core::{Error, Monitor, Progress, Quiet, Result};
 
 /// Work, in bytes that are copied, from which on further threads are worth their start.
 const WORTH_THREADS: u64 = 2 << 20;
@@ -20,6 +21,16 @@ const SHARE: u64 = 1 << 20;
 const LEAST_SHARE: u64 = 16 << 10;
 /// Records that are looked up before the first of them is copied.
 const AHEAD: usize = 16;
+/// Work from which on a thread that stands by is worth its share, and up to which two threads are enough.
+const WORTH_SHARING: u64 = 48 << 10;
+const LONG: u64 = 8 << 20;
+/// Most shares of it, and the work of one, if it can be.
+const SHARES: usize = 16;
+const SHARED: u64 = 24 << 10;
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Work of a decoded byte, in bytes that are copied.
 fn work(codec: Stored) -> u64 {
@@ -87,9 +98,10 @@ impl Snapshot {
 
     /// Reads a cell into its place, which must have its length.
     pub fn read_cell(&self, codecs: &mut Codecs, id: u64, field: usize, out: &mut [u8]) -> Result<()> {
-        self.read_cell_of(&self.bytes(), codecs, id, field, out)
+        self.read_cell_of(&self.bytes(), codecs, id, field, out, 0)
     }
 
+    /// As [`read_cell`](Self::read_cell), as a part of a result of `whole` bytes.
     fn read_cell_of(
         &self,
         bytes: &Bytes<'_>,
@@ -97,8 +109,17 @@ impl Snapshot {
         id: u64,
         field: usize,
         out: &mut [u8],
+        whole: usize,
     ) -> Result<()> {
         let cell = self.cell(bytes, id, field)?;
+        if let Cell { entry: Entry { codec: Stored::Raw, offset, stored, .. }, note } = &cell
+            && note.is_set()
+            && *stored == out.len() as u64
+            && let Some(stored) = bytes.borrow(*offset, *stored)
+        {
+            streaming::copy(stored, out, whole);
+            return Ok(());
+        }
         self.read_known(bytes, codecs, &cell, id, field, out)
     }
 
@@ -180,22 +201,32 @@ impl Snapshot {
 
     fn serial(&self, ids: &[u64], into: &mut [FieldBuffer<'_>], monitor: &dyn Monitor) -> Result<()> {
         let mut codecs = self.pool.take();
+        let done = self.serial_with(&mut codecs, ids, into, monitor);
+        self.pool.give(codecs);
+        done
+    }
+
+    fn serial_with(
+        &self,
+        codecs: &mut Codecs,
+        ids: &[u64],
+        into: &mut [FieldBuffer<'_>],
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         let (bytes, total) = (self.bytes(), ids.len() as u64);
         let mut since = SHARE;
         let mut first = 0;
-        let done = ids.chunks(AHEAD).try_for_each(|ids| {
+        ids.chunks(AHEAD).try_for_each(|ids| {
             if since >= SHARE {
                 monitor.poll(&Progress { stage: "gathering", done: first as u64, total })?;
                 since = 0;
             }
             for buffer in into.iter_mut() {
-                since += self.read_some(&bytes, &mut codecs, ids, first, buffer)?;
+                since += self.read_some(&bytes, codecs, ids, first, buffer)?;
             }
             first += ids.len();
             Ok(())
-        });
-        self.pool.give(codecs);
-        done
+        })
     }
 
     /// Reads one field of a few records, which are the list's from `first` on; says how many bytes that were.
@@ -224,7 +255,8 @@ impl Snapshot {
             let cell = match known {
                 Known::Raw(stored) => {
                     let range = buffer.range(first + i, stored.len() as u64)?;
-                    buffer.bytes[range].copy_from_slice(stored);
+                    let whole = buffer.bytes.len();
+                    streaming::copy(stored, &mut buffer.bytes[range], whole);
                     read += stored.len() as u64 + 64;
                     continue;
                 }
@@ -278,10 +310,10 @@ impl Snapshot {
         let take = || Lent { codecs: self.pool.take(), to: self };
         threads.for_each(shares.len(), monitor, "gathering", total, take, |lent, k, done| {
             let Some(share) = shares.get(k) else { return Ok(()) };
-            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut share = held(share);
             let Share { field, cells } = &mut *share;
             for (i, out) in cells.iter_mut() {
-                self.read_cell_of(&known, &mut lent.codecs, ids[*i], *field, out)?;
+                self.read_cell_of(&known, &mut lent.codecs, ids[*i], *field, out, bytes as usize)?;
             }
             done.add(cells.len() as u64);
             Ok(())
@@ -334,16 +366,79 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Is the batch worth several threads? The first record stands for all.
-    fn worth_threads(&self, ids: &[u64], into: &[FieldBuffer<'_>]) -> Result<bool> {
-        let Some(id) = ids.first().filter(|_| ids.len() > 1) else { return Ok(false) };
+    /// Reads one field of a batch, all of one length, together with the thread that stands by.
+    fn shared(
+        &self,
+        ids: &[u64],
+        buffer: &mut FieldBuffer<'_>,
+        stride: u64,
+        (beside, work): (Beside, u64),
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        monitor.poll(&Progress { stage: "gathering", done: 0, total: ids.len() as u64 })?;
+        let field = buffer.field;
+        let count = (work / SHARED).clamp(2, SHARES as u64) as usize;
+        let size = ids.len().div_ceil(count).next_multiple_of(AHEAD);
+        let cells = buffer.bytes.chunks_mut(size.saturating_mul(stride as usize));
+        let mut shares = [const { Mutex::new(None) }; SHARES];
+        for (slot, share) in shares.iter_mut().zip(ids.chunks(size).zip(cells)) {
+            *slot = Mutex::new(Some(share));
+        }
+        // Of either thread its own.
+        let codecs = [self.pool.take(), self.pool.take()].map(Mutex::new);
+        // The first in the list, whoever came first.
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        beside.run(ids.len().div_ceil(size), &|thread, k| {
+            let share = shares.get(k).and_then(|s| held(s).take());
+            let (Some((ids, bytes)), Some(codecs)) = (share, codecs.get(thread)) else { return };
+            let mut into = [FieldBuffer { field, bytes, places: Places::Stride(stride) }];
+            if let Err(e) = self.serial_with(&mut held(codecs), ids, &mut into, &Quiet) {
+                let mut failed = held(&failed);
+                if failed.as_ref().is_none_or(|(at, _)| k < *at) {
+                    *failed = Some((k, e));
+                }
+            }
+        });
+        // The owner's goes back last, and is the next one's again.
+        for codecs in codecs.into_iter().rev() {
+            self.pool.give(codecs.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failed.map_or(Ok(()), |(_, e)| Err(e))
+    }
+
+    /// Reads a batch with as many threads as pay.
+    fn batch(
+        &self,
+        ids: &[u64],
+        into: &mut [FieldBuffer<'_>],
+        threads: Threads,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let work = if threads.get() > 1 { self.work(ids, into)? } else { 0 };
+        // Two threads that are there are as fast as more that must be started.
+        let short = if threads.get() > 2 { WORTH_THREADS } else { LONG };
+        let beside = if (WORTH_SHARING..short).contains(&work) { threads.beside() } else { Beside::ALONE };
+        match into {
+            [buffer] if beside.stands_by() && !self.forms[buffer.field].ragged => match buffer.places {
+                Places::Stride(stride) => self.shared(ids, buffer, stride, (beside, work), monitor),
+                Places::Starts(_) => self.serial(ids, into, monitor),
+            },
+            _ if work >= WORTH_THREADS => self.parallel(ids, into, threads, monitor),
+            _ => self.serial(ids, into, monitor),
+        }
+    }
+
+    /// What reading a batch takes, in bytes that are copied. The first record stands for all.
+    fn work(&self, ids: &[u64], into: &[FieldBuffer<'_>]) -> Result<u64> {
+        let Some(id) = ids.first().filter(|_| ids.len() > 1) else { return Ok(0) };
         let mut all = 0;
         for buffer in into {
             let form = self.forms[buffer.field];
             let bytes = if form.ragged { buffer.bytes.len() as u64 } else { form.step * ids.len() as u64 };
             all += bytes * work(self.cell(&self.bytes(), *id, buffer.field)?.entry.codec);
         }
-        Ok(all >= WORTH_THREADS)
+        Ok(all)
     }
 }
 
@@ -410,11 +505,7 @@ impl Gather for Store {
             Some(path) => e.in_file(path),
             None => e,
         };
-        let done = if threads.get() > 1 && self.0.worth_threads(ids, into)? {
-            self.0.parallel(ids, into, threads, monitor)
-        } else {
-            self.0.serial(ids, into, monitor)
-        };
+        let done = self.0.batch(ids, into, threads, monitor);
         done.map_err(named)
     }
 }

@@ -4,6 +4,7 @@ mod allocations;
 mod contents;
 mod crash;
 mod damage;
+mod shared;
 mod sharing;
 
 use tensilo_core::Result;
