@@ -169,6 +169,19 @@ pub(super) trait Stated {
     fn peek(&mut self) -> usize;
 }
 
+/// Goes through the symbols that have a code; most of an alphabet's may have none.
+#[inline(always)]
+fn each_used(lengths: &[u8], mut f: impl FnMut(usize, usize)) {
+    for (i, eight) in lengths.chunks(8).enumerate() {
+        if eight == [0; 8] {
+            continue;
+        }
+        for (j, length) in eight.iter().enumerate().filter(|(_, l)| **l > 0) {
+            f(8 * i + j, usize::from(*length & 15));
+        }
+    }
+}
+
 /// Builds a table from the lengths of a canonical code, as strictly as zlib: a code must be complete, except that a
 /// lone code of one bit is allowed where `strict` is not set. The table is indexed by as many bits as the longest code
 /// has, but no more than `most_bits`; that number is returned.
@@ -180,10 +193,7 @@ fn build(
     entry: impl Fn(usize) -> u32,
 ) -> Result<u32> {
     let mut counts = [0_u16; MOST_BITS + 1];
-    for length in lengths {
-        counts[usize::from(*length & 15)] += 1;
-    }
-    counts[0] = 0;
+    each_used(lengths, |_, length| counts[length] += 1);
     let longest = counts.iter().rposition(|n| *n > 0).unwrap_or(0);
     let mut left = 1_i32;
     for n in &counts[1..] {
@@ -206,11 +216,11 @@ fn build(
         starts[length + 1] = starts[length] + counts[length];
     }
     let mut sorted = [0_u16; 288];
-    for (symbol, length) in lengths.iter().enumerate().filter(|(_, l)| **l > 0) {
-        let at = &mut starts[usize::from(*length)];
+    each_used(lengths, |symbol, length| {
+        let at = &mut starts[length];
         sorted[usize::from(*at)] = symbol as u16;
         *at += 1;
-    }
+    });
     fill(table, index_bits, &mut counts, &sorted, entry);
     Ok(index_bits)
 }

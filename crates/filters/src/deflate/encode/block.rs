@@ -3,10 +3,13 @@
 use super::bits::Bits;
 use super::codes::{Code, codes, lengths};
 use super::symbols::{DISTANCES, END, Histogram, LITLENS, Token, distance_symbol, length_symbol};
+use std::sync::LazyLock;
 
 /// Longest codes: as many bits as our inflater's tables have index bits, so that it needs no second look-up.
 const LITLEN_BITS: usize = 11;
 const DISTANCE_BITS: usize = 8;
+/// Blocks of at most so many symbols have still shorter codes.
+const SMALL: u32 = 1024;
 /// Longest code of a code length.
 const STATED_BITS: usize = 7;
 /// In which order the lengths of those codes are stated.
@@ -109,7 +112,14 @@ impl Stated {
     fn set(&mut self, histogram: &Histogram) {
         let s = self;
         s.n_runs = 0;
-        lengths(&histogram.litlens[..LITLENS], LITLEN_BITS, &mut s.litlens[..LITLENS]);
+        // A small table is built faster.
+        let total: u32 = histogram.litlens.iter().sum();
+        let most = match histogram.litlens.iter().filter(|n| **n > 0).count() {
+            _ if total > SMALL => LITLEN_BITS,
+            ..129 => 9,
+            _ => 10,
+        };
+        lengths(&histogram.litlens[..LITLENS], most, &mut s.litlens[..LITLENS]);
         lengths(&histogram.distances[..DISTANCES], DISTANCE_BITS, &mut s.distances[..DISTANCES]);
         let used = |all: &[u8]| all.iter().rposition(|l| *l > 0).map_or(0, |last| last + 1);
         s.n_litlens = used(&s.litlens).max(257);
@@ -201,18 +211,15 @@ impl Plan {
     ) {
         out.reserve(bits);
         let before = out.total();
-        let mut all = Codes { litlens: [0; LITLENS + 2], distances: [0; DISTANCES + 2] };
         if kind == Kind::Fixed {
+            static FIXED: LazyLock<Codes> = LazyLock::new(|| Codes::new(&FIXED_LITLENS, &FIXED_DISTANCES));
             out.put(u32::from(last) | 1 << 1, 3);
-            codes(&FIXED_LITLENS, &mut all.litlens);
-            codes(&FIXED_DISTANCES, &mut all.distances);
+            FIXED.write(tokens, src, out);
         } else {
             out.put(u32::from(last) | 2 << 1, 3);
             self.0.write(out);
-            codes(&self.0.litlens, &mut all.litlens);
-            codes(&self.0.distances, &mut all.distances);
+            Codes::new(&self.0.litlens, &self.0.distances).write(tokens, src, out);
         }
-        all.write(tokens, src, out);
         debug_assert_eq!(out.total() - before, bits);
     }
 }
@@ -223,6 +230,13 @@ fn bits_of(code: Code) -> u64 {
 }
 
 impl Codes {
+    fn new(litlens: &[u8; LITLENS + 2], distances: &[u8; DISTANCES + 2]) -> Self {
+        let mut all = Self { litlens: [0; LITLENS + 2], distances: [0; DISTANCES + 2] };
+        codes(litlens, &mut all.litlens);
+        codes(distances, &mut all.distances);
+        all
+    }
+
     /// Writes all tokens and the end. Codes have at most 14 bits, so that four go between flushes.
     fn write(&self, tokens: &[Token], src: &[u8], out: &mut Bits) {
         let mut rest = src;

@@ -6,7 +6,7 @@ use crate::lz77::in_common;
 /// How hard a level tries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Bytes of a hash, 4 to 8: no shorter copies are looked for.
+    /// Bytes of a hash, 4 to 8; more are hashed where shorter copies do not pay.
     pub(super) hashed: u32,
     /// Earlier places that are compared; 1 for the most recent one alone.
     pub(super) depth: u32,
@@ -118,7 +118,6 @@ impl Finder {
     pub(super) fn begin(&mut self, len: usize, effort: &Effort) {
         let bits = len.next_power_of_two().ilog2().clamp(8, HASH_BITS);
         self.hash_shift = 64 - bits;
-        self.word_shift = 64 - 8 * effort.hashed;
         let gap = FARTHEST as u32 + 1;
         match self.end.checked_add(gap).filter(|base| base.checked_add(len as u32).is_some()) {
             Some(base) => self.base = base,
@@ -133,13 +132,17 @@ impl Finder {
         self.price(8.0, effort);
     }
 
-    /// Sets how many bits a literal takes.
+    /// Sets about how many bits a literal takes.
     pub(super) fn price(&mut self, literal: f32, effort: &Effort) {
+        let per_bit = 1.0 / literal.max(0.5);
         for (digits, least) in self.least.iter_mut().enumerate() {
             // Codes of a length and a distance take about 7 and 4 bits, the distance's extra bits besides.
             let copy = 11.0 + digits.saturating_sub(2) as f32 + effort.margin;
-            *least = (copy / literal.max(0.5)).ceil().clamp(SHORTEST as f32, 255.0) as u8;
+            *least = ((copy * per_bit) as u32 + 1).clamp(SHORTEST as u32, 255) as u8;
         }
+        // What does not pay is best not found.
+        let hashed = effort.hashed.max(self.least[1].into()).min(8);
+        self.word_shift = 64 - 8 * hashed;
     }
 
     #[inline(always)]
@@ -196,7 +199,8 @@ impl Finder {
                 at += self.step(effort, hash);
                 continue;
             }
-            self.misses = 0;
+            // What is between copies may go on as it was.
+            self.misses /= 2;
             at -= earlier;
             let end = push(tokens, at - start, length + earlier, distance) + at;
             if let Some(near) = word(src, end - 2) {
@@ -282,13 +286,15 @@ impl Finder {
         effort: &Effort,
         tokens: &mut Vec<Token>,
     ) -> usize {
+        // What does not even pay right before.
+        let too_short = usize::from(self.least[1]).max(SHORTEST + 1) - 1;
         let (mut at, mut start) = (from, from);
         while at < to {
             let Some(here) = word(src, at) else { break };
             let first = self.insert(here, at);
             let (mut length, mut distance) = {
                 let (depth, enough) = (effort.depth, effort.enough);
-                self.search(src, at, here, Search { first, length: SHORTEST, depth, enough })
+                self.search(src, at, here, Search { first, length: too_short, depth, enough })
             };
             if length == 0 {
                 at += self.step(effort, here as usize >> 3);

@@ -165,11 +165,13 @@ fn parts(block: &Histogram, section: &Histogram) -> bool {
 /// differ from the one before.
 fn first_price(src: &[u8]) -> f32 {
     const SAMPLE: usize = 16;
-    const SAMPLES: usize = 64;
+    const SAMPLES: usize = 16;
     let mut seen = [false; 256];
     for sample in src.chunks(SAMPLE).step_by((src.len() / (SAMPLES * SAMPLE)).max(1)) {
         for pair in sample.windows(2) {
-            seen[usize::from(pair[1])] |= pair[0] != pair[1];
+            if pair[0] != pair[1] {
+                seen[usize::from(pair[1])] = true;
+            }
         }
     }
     (seen.iter().filter(|s| **s).count().max(4) as f32).log2()
