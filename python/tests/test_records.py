@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -243,6 +244,39 @@ def test_a_child_process_reads(path: Path, method: str) -> None:
     assert all(ours.recv())
     child.join(60)
     assert child.exitcode == 0
+
+
+def _batches(store: Records, images: "np.ndarray[Any, np.dtype[np.uint8]]") -> bool:
+    """Reads batches one right behind the other, as those for which a thread stands by."""
+    rng = np.random.default_rng(4)
+    out = np.empty((256, images.shape[1]), "u1")
+    right = True
+    for _ in range(60):
+        ids = rng.integers(0, len(images), 256)
+        right &= bool((store.gather(ids, out=out) == images[ids]).all())
+        for _ in range(5):
+            store.gather(ids, out=out)
+    return right
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_child_forked_between_batches_reads_small_records(tmp_path: Path) -> None:
+    images = (np.arange(2000 * 784) // 7 % 251).astype("u1").reshape(2000, 784)
+    for codec in ("raw", "lz4"):
+        path = tmp_path / codec
+        Records.write(path, images, codec=codec)
+        store = Records(path, threads=2)
+        assert _batches(store, images)
+        child = os.fork()
+        if child == 0:
+            right = False
+            try:
+                right = _batches(store, images)
+            finally:
+                os._exit(0 if right else 1)
+        assert _batches(store, images)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_threads_read_while_one_appends(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ use super::place::Frontier;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tensilo_core::io::{ByteSource, Disk, MappedSource};
+use tensilo_core::streaming;
 use tensilo_core::{Error, ErrorKind, Result};
 
 #[derive(Debug)]
@@ -50,10 +51,10 @@ impl Chunks {
         Self { opening, open: RwLock::default(), turn: Mutex::default() }
     }
 
-    /// Readers for one operation; they keep the files that they have seen.
-    pub fn reader(&self) -> ChunkReader<'_> {
+    /// Readers for one operation, whose result has so many bytes; they keep the files that they have seen.
+    pub fn reader(&self, whole: usize) -> ChunkReader<'_> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
-        ChunkReader { chunks: self, open }
+        ChunkReader { chunks: self, open, whole }
     }
 
     /// Opens a chunk as far as it is committed now, unless it is open as far as `end` already.
@@ -101,6 +102,8 @@ impl Opening {
 pub(super) struct ChunkReader<'a> {
     chunks: &'a Chunks,
     open: Open,
+    /// Bytes of the result that it copies to.
+    whole: usize,
 }
 
 impl ChunkReader<'_> {
@@ -119,9 +122,15 @@ impl ChunkReader<'_> {
 
     /// Copies the stored bytes of a record; `dst` has exactly as many.
     pub fn copy(&mut self, extent: &Extent, frontier: Frontier, dst: &mut [u8]) -> Result<()> {
-        let offset = u64::from(extent.place.offset);
+        let (offset, whole) = (u64::from(extent.place.offset), self.whole);
         match &self.file(extent, frontier)?.bytes {
-            Bytes::Map(map) => map.read_at(offset, dst),
+            Bytes::Map(map) => match map.borrow(offset..offset.saturating_add(dst.len() as u64)) {
+                Some(stored) => {
+                    streaming::copy(stored, dst, whole);
+                    Ok(())
+                }
+                None => map.read_at(offset, dst),
+            },
             Bytes::File(file) => file.read_at(offset, dst),
         }
     }

@@ -46,7 +46,7 @@ impl Source<'_> {
         let workers = (threads.get() as u64).min(work / PER_THREAD).min(ids.len() as u64) as usize;
         if workers <= 1 || !in_order {
             let mut lent = self.pool.take();
-            let mut reader = self.chunks.reader();
+            let mut reader = self.chunks.reader(dst.len());
             return self.run(ids, 0, dst, 0, places, frontier, &mut reader, lent.scratch(), monitor);
         }
         self.gather_parts(ids, dst, places, frontier, workers, threads, monitor)
@@ -147,6 +147,7 @@ impl Source<'_> {
         let units = (workers * 4).min(ids.len());
         let cut = |unit: usize| ids.len() * unit / units;
         let mut parts = Vec::with_capacity(units);
+        let whole = dst.len();
         let mut rest = dst;
         let mut base = 0;
         for unit in 0..units {
@@ -158,7 +159,7 @@ impl Source<'_> {
         }
         let workers = Threads::new(workers.min(threads.get()));
         let total = ids.len() as u64;
-        let scratch = || (self.pool.take(), self.chunks.reader());
+        let scratch = || (self.pool.take(), self.chunks.reader(whole));
         workers.for_each(units, monitor, "gathering", total, scratch, |(lent, reader), unit, done| {
             let Some(part) = parts.get(unit) else { return Ok(()) };
             let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);

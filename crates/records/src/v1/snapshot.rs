@@ -52,7 +52,7 @@ impl ZrecordSnapshot {
         }
         let frontier = self.table.frontier();
         let mut scratch = Scratch::default();
-        let mut reader = self.chunks.reader();
+        let mut reader = self.chunks.reader(0);
         for sample in 0..SAMPLES.min(self.len) {
             let id = (u128::from(sample) * u128::from(self.len) / u128::from(SAMPLES.min(self.len))) as u64;
             let extent: Extent = self.table.extent(id, frontier)?;
