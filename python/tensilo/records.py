@@ -154,7 +154,8 @@ class Records(_Indexed):
     path : str or os.PathLike
         A store of Tensilo's format (one file), or of Zrecord v1 (a folder).
     threads : int, optional
-        Threads that may decode a batch; 0 means one for each core.
+        Threads that may read a batch; 0 means one for each core. With 1 no thread stands by while small batches follow
+        each other closely.
     map : bool, optional
         Map the file into memory; where that is not safe it is read by position.
     limit : int, optional
