@@ -57,7 +57,7 @@ impl Filters {
         self.with(id::SHUFFLE, vec![0], Late::ElementSize(0))
     }
 
-    /// Deflate at a level from 0 to 9.
+    /// Deflate at a level from 0 to 9. Level 1 looks for long copies only; 7 to 9 are slow and hardly smaller than 6.
     #[must_use]
     pub fn deflate(self, level: u32) -> Self {
         self.with(id::DEFLATE, vec![level], Late::Nothing)
@@ -83,18 +83,19 @@ impl Filters {
     }
 
     /// Zstandard at a level from 1 to 22. Behind [`shuffle`](Self::shuffle), level 3 is what we recommend wherever the
-    /// readers have the filter (hdf5plugin for h5py): it stores about what deflate stores at level 6, ten times as fast.
+    /// readers have the filter (hdf5plugin for h5py): it stores about what deflate stores at level 6, four to ten times as fast.
     ///
-    /// Eight frames of 512 × 512, all behind shuffle, one thread; MB are 10^6 bytes of elements:
+    /// Eight frames of 512 × 512, all behind shuffle, one thread; MB are 10^6 bytes of elements. Zstandard from
+    /// level 6 was measured in another run, when the clock was slower:
     ///
     /// | filter | f32 field: ratio | MB/s written | MB/s read | u16 counts: ratio | MB/s written | MB/s read |
     /// |---|---|---|---|---|---|---|
-    /// | deflate 1 | 1.57 | 116 | 439 | 4.63 | 340 | 656 |
-    /// | deflate 4 | 1.75 | 66 | 1348 | 8.96 | 92 | 876 |
-    /// | deflate 6 | 1.76 | 62 | 1366 | 9.41 | 39 | 1001 |
-    /// | deflate 9 | 1.77 | 46 | 1159 | 10.20 | 3 | 1235 |
-    /// | zstd 1 | 1.75 | 608 | 1512 | 8.41 | 322 | 671 |
-    /// | **zstd 3** | 1.77 | 595 | 1459 | 8.76 | 439 | 1119 |
+    /// | deflate 1 | 1.68 | 385 | 2330 | 11.32 | 596 | 656 |
+    /// | deflate 4 | 1.75 | 252 | 2756 | 9.07 | 127 | 1934 |
+    /// | deflate 6 | 1.76 | 153 | 2588 | 9.68 | 44 | 1859 |
+    /// | deflate 9 | 1.77 | 43 | 2329 | 10.47 | 3 | 2032 |
+    /// | zstd 1 | 1.76 | 771 | 2798 | 8.68 | 515 | 1482 |
+    /// | **zstd 3** | 1.78 | 671 | 2619 | 8.86 | 476 | 1668 |
     /// | zstd 6 | 1.78 | 224 | 1572 | 9.35 | 75 | 832 |
     /// | zstd 9 | 1.79 | 122 | 1535 | 9.56 | 38 | 916 |
     /// | zstd 15 | 1.79 | 25 | 1249 | 11.14 | 6 | 1425 |

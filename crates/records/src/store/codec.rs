@@ -15,7 +15,7 @@ pub enum Codec {
     /// Not at all.
     #[default]
     Raw,
-    /// Deflate at a level from 0 to 9.
+    /// Deflate at a level from 0 to 9. Level 1 is for speed: it looks for long copies only, and stores what has none.
     Deflate(u32),
     /// Zstandard at a level from -7 to 22.
     Zstd(i32),
