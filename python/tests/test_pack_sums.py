@@ -112,6 +112,46 @@ def test_bins_are_sums_of_blocks(tmp_path: Path, dtype: str, shape: tuple[int, .
             scan.binned(*wrong)
 
 
+SHAPES = [
+    ((1, 1), 1),
+    ((1, 1, 1), 2),
+    ((3, 1, 1), 2),
+    ((3, 1, 17), 2),
+    ((3, 17, 1), 2),
+    ((1, 9, 769), 2),
+    ((2, 3, 1, 1000), 2),
+    ((257, 1, 1), 2),
+    ((513, 2), 1),
+    ((5, 1, 70003), 2),
+    ((2, 1, 3, 5, 7), 2),
+    ((2, 3, 2, 2, 5, 7), 2),
+    ((2, 3, 2, 2, 5, 7), 3),
+]
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["u2", "i2"])
+def test_odd_shapes_come_back_and_sum_up(tmp_path: Path, shape: tuple[int, ...], axes: int, dtype: str) -> None:
+    counts = random_counts(dtype, shape, 6)
+    scan = packed(tmp_path, counts, axes)
+    assert scan.shape == shape
+    np.testing.assert_array_equal(scan[...], counts)
+    np.testing.assert_array_equal(scan[-1], counts[-1])
+    np.testing.assert_array_equal(scan[..., ::-2], counts[..., ::-2])
+    kind = "i8" if dtype == "i2" else "u8"
+    detector = tuple(range(len(shape) - axes, len(shape)))
+    every = np.ones(shape[-axes:], bool)
+    total = counts.sum(detector, dtype=kind)
+    np.testing.assert_array_equal(scan.virtual_image(every), total)
+    np.testing.assert_array_equal(scan.planes().virtual_image(every), total)
+    made = scan.products("diffraction_sum", "total_per_scan")
+    np.testing.assert_array_equal(made["total_per_scan"], total)
+    np.testing.assert_array_equal(
+        made["diffraction_sum"], counts.sum(tuple(range(len(shape) - axes)), dtype=kind)
+    )
+    assert pack.verify(tmp_path / "scan.h5", deep=True, source=tmp_path / "source.npy")
+
+
 def test_sums_at_the_ends_of_the_range_do_not_overflow(tmp_path: Path) -> None:
     for dtype in ("i4", "u4"):
         info = np.iinfo(dtype)

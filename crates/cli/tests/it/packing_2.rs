@@ -126,6 +126,14 @@ fn any_stack_is_packed_and_damage_is_an_answer() {
     );
     assert_eq!(json(f, &["pack", "info", "flat.h5"])["scanShape"], serde_json::json!([35]));
     done(f, &["pack", "read", "flat.h5", "--scan", "34", "-o", "last.npy"]);
+    // Another source is no error, but an answer; what is in the way is not replaced.
+    done(f, &["pack", "read", "out.h5", "--scan", "1,2", "-o", "frame.npy"]);
+    let out = run(f, &["pack", "verify", "out.h5", "--source", "frame.npy"]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    assert!(text(&out).contains("frames do not make a scan"), "{}", text(&out));
+    let out = run(f, &["pack", "produce", "stack.npy", "out.h5", "--format", "2"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+    assert!(text(&out).contains("hint: choose another destination"), "{}", text(&out));
     let mut bytes = std::fs::read(f.join("out.h5")).unwrap();
     bytes[700] ^= 1;
     std::fs::write(f.join("out.h5"), bytes).unwrap();

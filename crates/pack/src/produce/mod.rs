@@ -138,7 +138,7 @@ pub(crate) fn make_room(destination: &Path, clear: bool, disk: &dyn Disk) -> Res
             let orphan = leftovers::find(destination, disk)?.orphan_receipts.iter().any(|p| p == path);
             return Err(match orphan {
                 true => e.hint("it is the receipt of a run that died; clear leftovers to remove it"),
-                false => e,
+                false => e.hint("choose another destination, or remove the pack and its receipt"),
             });
         }
     }

@@ -148,7 +148,8 @@ pub fn plan(
         return Err(Error::new(
             ErrorKind::InsufficientDisk,
             format!("the pack could take {needed} bytes of disk, {available} are available"),
-        ));
+        )
+        .hint("choose another disk, or allow more with --available-disk"));
     }
     Ok(Plan {
         layout,

@@ -7,7 +7,10 @@ pub(crate) type Corner = (Vec<u64>, Vec<u64>);
 /// the last, and one.
 pub(crate) fn boxes(shape: &[u64], from: u64, to: u64) -> Vec<Corner> {
     let mut out = Vec::new();
-    if from < to {
+    if shape.is_empty() {
+        // A single frame.
+        out.extend((from < to).then(|| (Vec::new(), Vec::new())));
+    } else if from < to {
         split(shape, from, to, &mut Vec::new(), &mut out);
     }
     out
@@ -65,6 +68,12 @@ fn split(shape: &[u64], from: u64, to: u64, outer: &mut Vec<u64>, out: &mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_single_frame_is_one_box_without_axes() {
+        assert_eq!(boxes(&[], 0, 1), [(Vec::new(), Vec::new())]);
+        assert_eq!(boxes(&[], 0, 0), []);
+    }
 
     /// Positions of a box, row by row.
     fn positions(shape: &[u64], (start, count): &Corner) -> Vec<u64> {

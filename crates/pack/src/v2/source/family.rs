@@ -71,14 +71,19 @@ pub(crate) fn find(
     detector_axes: usize,
 ) -> Result<Found> {
     let file = opening.open(path)?;
-    let dataset = match object {
-        Some(object) => file.dataset(object).map_err(outside)?,
-        None => member::find_stack(&file).map_err(|e| {
-            outside(e.in_file(path).hint("name the dataset that holds the counts with --object"))
-        })?,
+    let unnamed = |e: Error| match (object, e.kind()) {
+        (None, ErrorKind::NotFound | ErrorKind::Unsupported) if e.hint_text().is_none() => {
+            e.hint("name the dataset that holds the counts with --object")
+        }
+        _ => e,
     };
+    let dataset = match object {
+        Some(object) => file.dataset(object),
+        None => member::find_stack(&file),
+    };
+    let dataset = dataset.map_err(|e| outside(unnamed(e.in_file(path))))?;
     let name = String::from_utf8_lossy(dataset.path()).into_owned();
-    describe(&file, dataset, detector_axes).map_err(|e| e.in_object(name).in_file(path))
+    describe(&file, dataset, detector_axes).map_err(|e| unnamed(e.in_object(name).in_file(path)))
 }
 
 fn describe(file: &File, dataset: Dataset, detector_axes: usize) -> Result<Found> {

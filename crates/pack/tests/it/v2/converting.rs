@@ -1,7 +1,8 @@
 //! Format 1 becomes format 2 and back, and what format 1 refuses is sent to format 2.
 
-use super::stacks::{packed, planned};
+use super::stacks::{Stack, inspected, packed, planned};
 use crate::fixtures::{expected, packs};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tensilo_core::io::SystemDisk;
 use tensilo_core::{ErrorKind, Quiet, Result};
@@ -9,9 +10,12 @@ use tensilo_pack::plan::PlanOptions;
 use tensilo_pack::produce::ProduceOptions;
 use tensilo_pack::read::{Pack as Pack1, Values};
 use tensilo_pack::source::inspect::{InspectOptions, inspect};
+use tensilo_pack::v2;
 use tensilo_pack::v2::convert::to_format_1;
+use tensilo_pack::v2::counts::CountType;
 use tensilo_pack::v2::hint_format_2;
 use tensilo_pack::v2::read::Pack;
+use tensilo_pack::v2::source::inspect::Inspection;
 use tensilo_pack::v2::verify::{VerifyOptions, verify};
 use tensilo_pack::{Profile, verify as verify_1};
 use tensilo_testkit::oracle;
@@ -108,6 +112,59 @@ fn every_refusal_of_format_1_that_format_2_takes_ends_with_the_hint() {
         let source = folder.join(source);
         let e = hint_format_2(format_1(&source, dir.path()).unwrap_err(), &source, &Default::default());
         assert_ne!(e.hint_text(), Some("--format 2"), "{}: {e}", source.display());
+    }
+}
+
+#[test]
+fn each_way_in_which_format_1_refuses_a_stack_ends_with_the_hint() {
+    let dir = oracle::temp_dir();
+    if oracle::python().is_none() {
+        return oracle::skip("Python with h5py", 1);
+    }
+    let text = oracle::python_stdout(include_str!("pack_v2_refusals.py"), [dir.path()], b"");
+    let all: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap();
+    assert!(all.len() > 20, "{}", all.len());
+    for (name, refusal) in &all {
+        let (source, work) = (dir.path().join(name), oracle::temp_dir());
+        let found = format_1(&source, work.path());
+        if refusal.is_empty() {
+            found.unwrap_or_else(|e| panic!("{name}: {e}"));
+        } else {
+            let e = found.expect_err(name);
+            assert!(refusal == "?" || e.message().contains(&**refusal), "{name}: {e}");
+            let e = hint_format_2(e, &source, &Default::default());
+            assert_eq!(e.hint_text(), Some("--format 2"), "{name}: {e}");
+        }
+        // The hint is true.
+        packed(&source, 2, &work.path().join("two.h5"), 1).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+#[test]
+fn a_detector_near_2_31_pixels_is_planned_or_refused_without_its_memory() {
+    let dir = oracle::temp_dir();
+    let counts = CountType::new(1, false).unwrap();
+    let small = Stack::of(&[3], &[2, 2], counts, |i| i as i64).npy(dir.path());
+    let mut i = inspected(&small, 2).unwrap();
+    let out = dir.path().join("out.h5");
+    let plan_with = |i: &Inspection, memory| {
+        let options = v2::plan::PlanOptions { memory, available_disk: Some(u64::MAX), ..Default::default() };
+        v2::plan::plan(i, &out, &options, &SystemDisk)
+    };
+    for detector in [vec![46_340, 46_340], vec![1 << 31], vec![1, 1 << 31], vec![1 << 31, 1]] {
+        i.detector_shape = detector.clone();
+        let e = plan_with(&i, 1 << 30).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InsufficientMemory, "{detector:?}: {e}");
+        // One frame has to be held, and what it is coded to.
+        let plan = plan_with(&i, 1 << 40).unwrap();
+        let frame: u64 = detector.iter().product();
+        assert!(plan.planned_peak_bytes < 4 * frame, "{detector:?}: {}", plan.planned_peak_bytes);
+        assert_eq!(plan.window, 1, "{detector:?}");
+    }
+    for detector in [vec![46_341, 46_341], vec![(1 << 31) + 1], vec![u64::MAX, u64::MAX]] {
+        i.detector_shape = detector.clone();
+        let e = plan_with(&i, u64::MAX).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{detector:?}: {e}");
     }
 }
 
