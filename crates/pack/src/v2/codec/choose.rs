@@ -22,13 +22,13 @@ pub(super) enum Wanted {
     Dense { shift: u8, spread: u8 },
 }
 
-/// The extents of one unit: `rows` are scans, of which the group's counts are the first eight from `at`.
+/// The extents of one unit: the group's counts are the first eight of each row.
 #[inline(always)]
-fn extent<W: Count>(rows: &[W], stride: usize, at: usize, pixels: usize) -> Extent {
+pub(super) fn extent<'a, W: Count>(rows: impl Iterator<Item = &'a [W]>, pixels: usize) -> Extent {
     let (mut low, mut high) = ([0_u32; GROUP], [0_u32; GROUP]);
     let (mut most, mut least) = ([W::default(); GROUP], [W::narrow(u32::MAX); GROUP]);
-    for row in rows.chunks_exact(stride) {
-        let counts: &[W; GROUP] = row[at..].first_chunk().expect("rows hold whole groups");
+    for row in rows {
+        let counts: &[W; GROUP] = row.first_chunk().expect("rows hold whole groups");
         for i in 0..GROUP {
             let v = counts[i];
             low[i] = low[i].wrapping_add(v.widen() & 0xffff);
@@ -62,7 +62,8 @@ pub(super) fn extents<W: Count>(rows: &[W], stride: usize, pixels: usize, to: &m
             }
         }
         for at in (at..stride.min(at + LINE)).step_by(GROUP) {
-            to.push(extent(rows, stride, at, GROUP.min(pixels - at)));
+            let rows = rows.chunks_exact(stride).map(|row| &row[at..]);
+            to.push(extent(rows, GROUP.min(pixels - at)));
         }
     }
 }

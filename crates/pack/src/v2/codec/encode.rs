@@ -2,13 +2,17 @@
 
 #![expect(unsafe_code, reason = "calling functions compiled for AVX2, after asking for it")]
 
+use super::ahead::{Ahead, Loader, Room, SATURATED};
 use super::bits::{BitWriter, NibbleWriter};
 use super::choose::{self, Extent, MOST_CLASSES, Wanted};
 use super::count::Count;
+use super::fit::{self, Model};
 use super::level::{Bits, Level, Plain};
-use super::model::{self, EVEN, Frequencies, fixed, fixed_tuple};
+use super::model::{self, EVEN, fixed, fixed_tuple};
 use super::placement::{GROUP, Kind, Placement, Run};
 use super::rans::{Encoder, FEW, MANY};
+#[cfg(target_arch = "x86_64")]
+use super::rows;
 use super::tuples::{ESCAPE, Tuple};
 use super::{BASED, BlockShape, CONSTANT, COUNTED, Layout, MANY_STATES, MODELLED};
 
@@ -17,12 +21,16 @@ use super::{BASED, BlockShape, CONSTANT, COUNTED, Layout, MANY_STATES, MODELLED}
 pub struct EncodeScratch {
     narrow: Vec<u16>,
     wide: Vec<u32>,
+    /// For blocks that are copied line by line: one that is coded, and the next.
+    rooms: Vec<Room>,
     work: Work,
 }
 
 #[derive(Debug, Default)]
 struct Work {
     extents: Vec<Extent>,
+    #[cfg(target_arch = "x86_64")]
+    pieces: rows::Pieces,
     wanted: Vec<Wanted>,
     bases: Vec<u32>,
     units: Vec<u8>,
@@ -36,51 +44,61 @@ struct Work {
     encoder: Encoder,
 }
 
-/// How the symbols of a class are coded.
-#[derive(Debug)]
-enum Model {
-    Fixed(usize),
-    Counted(Box<Frequencies>),
-    Constant(u8),
-}
-
 /// Symbols are worth [`MANY`] states from this many bytes on.
 const LARGE: u64 = 1024;
 
-/// Appends a modelled block. The caller stores the counts instead where this comes out larger.
+impl EncodeScratch {
+    /// Begins to copy a block whose layout was checked, where that is done line by line.
+    pub(super) fn loader<'a, T: Count>(
+        &mut self,
+        values: &'a [T],
+        layout: Layout,
+        shape: BlockShape,
+        level: Level,
+    ) -> Option<Loader<'a, T>> {
+        let room = self.rooms.pop().unwrap_or_default();
+        let loader = Loader::new(values, layout, shape, room, level);
+        loader.map_err(|room| self.rooms.push(room)).ok()
+    }
+}
+
+/// Appends a modelled block, which may be on its way already; goes on with the next one meanwhile. The caller stores the
+/// counts instead where this comes out larger.
+#[expect(clippy::too_many_arguments, reason = "a block, the next one, and where this one goes")]
 pub(super) fn encode<T: Count>(
     values: &[T],
     layout: Layout,
     shape: BlockShape,
+    loader: Option<Loader<'_, T>>,
+    next: &mut dyn Ahead,
     scratch: &mut EncodeScratch,
     level: Level,
     out: &mut Vec<u8>,
 ) {
-    let EncodeScratch { narrow, wide, work } = scratch;
-    if T::BYTES > 2 && !load(values, layout, shape, narrow) {
-        load(values, layout, shape, wide);
-        dispatch(wide, shape, work, level, out);
+    let EncodeScratch { narrow, wide, rooms, work } = scratch;
+    let whole = |scan: usize, pixel: usize| values[layout.at(scan, pixel)].widen();
+    let around = &mut Around { next, whole: &whole };
+    if let Some(loader) = loader {
+        let mut room = loader.finish(&mut work.extents);
+        let done = dispatch(&mut room.rows, shape, around, work, level, out);
+        rooms.push(room);
+        if done {
+            return;
+        }
+    }
+    if load(values, layout, shape, narrow) {
+        dispatch(narrow, shape, around, work, level, out);
     } else {
-        load(values, layout, shape, narrow);
-        dispatch(narrow, shape, work, level, out);
+        load(values, layout, shape, wide);
+        dispatch(wide, shape, around, work, level, out);
     }
 }
 
-/// Scans that are fetched into the cache before they are copied.
-const AHEAD: usize = 2;
-
-/// Fetches a row into the cache, if there is one.
-#[inline(always)]
-fn prefetch<T: Count>(counts: &[T], at: usize, columns: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..columns * T::BYTES).step_by(64) {
-        if let Some(first) = counts.get(at + line / T::BYTES) {
-            // SAFETY: fetching changes nothing, whatever the address; this one is inside the slice.
-            unsafe { std::arch::x86_64::_mm_prefetch::<3>(std::ptr::from_ref(first).cast()) };
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (counts, at, columns);
+/// What encoding a block has to do with others, and where its counts come from.
+struct Around<'a> {
+    next: &'a mut dyn Ahead,
+    /// The count of a scan and pixel.
+    whole: &'a dyn Fn(usize, usize) -> u32,
 }
 
 /// Copies the counts to whole groups, scan by scan; false where one does not fit.
@@ -93,8 +111,6 @@ fn load<T: Count, W: Count>(values: &[T], layout: Layout, shape: BlockShape, to:
         padding.fill(W::default());
         let from = &values[scan * layout.scan_stride..];
         for (row, to) in to.chunks_mut(columns).enumerate() {
-            // Rows of a few scans later: too far apart for the processor to see where they are.
-            prefetch(from, AHEAD * layout.scan_stride + row * layout.row_stride, columns);
             let from = &from[row * layout.row_stride..][..to.len()];
             if T::BYTES == W::BYTES {
                 // In pieces of a size that is known: no call for each row.
@@ -117,12 +133,19 @@ fn load<T: Count, W: Count>(values: &[T], layout: Layout, shape: BlockShape, to:
     true
 }
 
-fn dispatch<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, level: Level, out: &mut Vec<u8>) {
+fn dispatch<W: Count>(
+    rows: &mut [W],
+    shape: BlockShape,
+    around: &mut Around<'_>,
+    work: &mut Work,
+    level: Level,
+    out: &mut Vec<u8>,
+) -> bool {
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected.
-        Level::Avx2 | Level::Avx512 => unsafe { with_avx2(rows, shape, work, level, out) },
-        _ => with::<W, Plain>(rows, shape, work, level, out),
+        Level::Avx2 | Level::Avx512 => unsafe { with_avx2(rows, shape, around, work, level, out) },
+        _ => with::<W, Plain>(rows, shape, around, work, level, out),
     }
 }
 
@@ -130,42 +153,60 @@ fn dispatch<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, level:
 /// AVX2, BMI1 and BMI2 were detected.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn with_avx2<W: Count>(rows: &mut [W], shape: BlockShape, work: &mut Work, level: Level, out: &mut Vec<u8>) {
-    with::<W, super::level::Bmi2>(rows, shape, work, level, out);
+fn with_avx2<W: Count>(
+    rows: &mut [W],
+    shape: BlockShape,
+    around: &mut Around<'_>,
+    work: &mut Work,
+    level: Level,
+    out: &mut Vec<u8>,
+) -> bool {
+    with::<W, super::level::Bmi2>(rows, shape, around, work, level, out)
 }
 
 #[inline(always)]
 fn with<W: Count, B: Bits>(
     rows: &mut [W],
     shape: BlockShape,
+    around: &mut Around<'_>,
     work: &mut Work,
     level: Level,
     out: &mut Vec<u8>,
-) {
+) -> bool {
     let groups = shape.pixels.div_ceil(GROUP);
     let segment_bits = 8.min(shape.scans.next_power_of_two().ilog2());
     let segment = 1 << segment_bits;
-    class::<W>(rows, shape, groups, segment, work);
+    if !class::<W>(rows, shape, groups, segment, work) {
+        return false;
+    }
     pad(rows, shape, groups, segment, work);
     work.placement.set(&work.kinds, &work.units, groups, shape.scans, segment);
-    symbols::<W, B>(rows, groups * GROUP, work);
-    let bytes = models(work);
-    escapes(rows, groups * GROUP, work);
-    write(work, segment_bits, bytes, level, out);
+    symbols::<W, B>(rows, groups * GROUP, around, work, level);
+    let Work { models, symbols, placement, missing, .. } = &mut *work;
+    let bytes = fit::models(models, symbols, &placement.starts, missing, level);
+    escapes(rows, groups * GROUP, around.whole, work);
+    write(work, around.next, segment_bits, bytes, level, out);
+    true
 }
 
-/// Classes and bases of all units.
+/// Classes and bases of all units; false where bytes are too narrow for one. Extents of bytes are there already.
 #[inline(always)]
-fn class<W: Count>(rows: &[W], shape: BlockShape, groups: usize, segment: usize, work: &mut Work) {
+fn class<W: Count>(rows: &[W], shape: BlockShape, groups: usize, segment: usize, work: &mut Work) -> bool {
     let stride = groups * GROUP;
     work.wanted.clear();
     work.bases.clear();
     let mut before = None;
     for rows in rows.chunks(segment * stride) {
-        choose::extents(rows, stride, shape.pixels, &mut work.extents);
+        if W::BYTES > 1 {
+            choose::extents(rows, stride, shape.pixels, &mut work.extents);
+        }
         for (group, extent) in work.extents.iter().enumerate() {
             let (at, pixels) = (group * GROUP, GROUP.min(shape.pixels - group * GROUP));
             let (wanted, base) = choose::choose(extent, rows, stride, at, pixels, before);
+            let narrow = W::BYTES == 1 && extent.most.iter().any(|v| *v >= SATURATED.into());
+            if narrow && matches!(wanted, Wanted::Dense { .. }) {
+                return false;
+            }
             work.wanted.push(wanted);
             work.bases.push(base);
             before = Some(wanted);
@@ -184,6 +225,7 @@ fn class<W: Count>(rows: &[W], shape: BlockShape, groups: usize, segment: usize,
         Wanted::Sparse(index) => Model::Fixed(usize::from(*index)),
         Wanted::Dense { .. } => Model::Fixed(EVEN),
     }));
+    true
 }
 
 /// Gives the places behind the last pixel counts that cost nothing: their unit's base.
@@ -200,13 +242,29 @@ fn pad<W: Count>(rows: &mut [W], shape: BlockShape, groups: usize, segment: usiz
 
 /// Counts to symbols and raw bits.
 #[inline(always)]
-fn symbols<W: Count, B: Bits>(rows: &[W], stride: usize, work: &mut Work) {
-    let Work { placement, symbols, raw, bases, .. } = work;
+fn symbols<W: Count, B: Bits>(
+    rows: &[W],
+    stride: usize,
+    around: &mut Around<'_>,
+    work: &mut Work,
+    level: Level,
+) {
+    let vectors = W::BYTES == 1 && level >= Level::Avx512 && cfg!(target_arch = "x86_64");
+    #[rustfmt::skip]
+    let Work { placement, symbols, raw, bases, kinds, #[cfg(target_arch = "x86_64")] pieces, .. } = work;
     symbols.resize(placement.symbols(), 0);
     raw.resize(placement.raw_bytes, 0);
     for (s, segment) in placement.segments.iter().enumerate() {
         let bases = &bases[s * placement.groups..][..placement.groups];
         let rows = &rows[segment.first * stride..segment.end * stride];
+        #[cfg(target_arch = "x86_64")]
+        if vectors {
+            let rows = bytemuck::cast_slice(rows);
+            let coding = rows::Coding { placement, kinds, pieces, symbols, raw };
+            // SAFETY: the level was detected.
+            unsafe { rows::symbols(rows, stride, (s, segment), bases, coding, around.next) };
+            continue;
+        }
         for run in placement.runs(segment) {
             let (n, per) = (run.groups, run.kind.tuple.symbols());
             let bases = &bases[run.group..][..n];
@@ -285,10 +343,11 @@ fn sparse_groups<W: Count, B: Bits>(counts: &[W], tuple: Tuple, to: &mut [u8]) {
 fn dense<W: Count, B: Bits>(counts: &[W], run_bases: &[u32], run: &Run, to: &mut [u8], raw: &mut [u8]) {
     let shift = run.kind.shift;
     let mut at = 0;
-    if W::BYTES == 2 && shift <= 8 {
+    if W::BYTES <= 2 && shift <= 8 {
         let lines = counts.len() / LINE;
-        let (counts, bases) = (bytemuck::cast_slice::<W, u16>(counts), run_bases.as_chunks::<4>().0);
+        let bases = run_bases.as_chunks::<4>().0;
         for (i, (counts, bases)) in counts.as_chunks::<LINE>().0.iter().zip(bases).enumerate() {
+            let counts = &wide::<W, LINE>(counts);
             let (pairs, small, low) = B::split_line(counts, &bases.map(|b| b as u16), shift);
             let to = &mut to[4 * GROUP / 2 * i..][..16];
             to.copy_from_slice(&pairs);
@@ -307,7 +366,7 @@ fn dense<W: Count, B: Bits>(counts: &[W], run_bases: &[u32], run: &Run, to: &mut
         }
         let done = lines * 4;
         return dense_groups::<W, B>(
-            bytemuck::cast_slice(&counts[lines * LINE..]),
+            &counts[lines * LINE..],
             &run_bases[done..],
             shift,
             &mut to[4 * done..],
@@ -315,6 +374,16 @@ fn dense<W: Count, B: Bits>(counts: &[W], run_bases: &[u32], run: &Run, to: &mut
         );
     }
     dense_groups::<W, B>(counts, run_bases, shift, to, raw);
+}
+
+/// Counts of at most 16 bits in 16 bits.
+#[inline(always)]
+fn wide<W: Count, const N: usize>(counts: &[W; N]) -> [u16; N] {
+    let mut out = [0; N];
+    for i in 0..N {
+        out[i] = counts[i].widen() as u16;
+    }
+    out
 }
 
 /// Appends the low bits of a group at the beginning of `raw`; what is written too far is written again by the next group.
@@ -333,8 +402,8 @@ fn dense_groups<W: Count, B: Bits>(counts: &[W], bases: &[u32], shift: u32, to: 
     let mut at = 0;
     for ((counts, base), to) in counts.chunks_exact(GROUP).zip(bases).zip(to.chunks_exact_mut(4)) {
         let counts: &[W; GROUP] = counts.try_into().expect("a group");
-        let (high, low) = if W::BYTES == 2 && shift <= 8 {
-            B::split(bytemuck::cast_ref(counts), *base as u16, shift)
+        let (high, low) = if W::BYTES <= 2 && shift <= 8 {
+            B::split(&wide(counts), *base as u16, shift)
         } else {
             split(counts, *base, shift)
         };
@@ -377,8 +446,10 @@ fn low_bits<W: Count, B: Bits>(counts: &[W; GROUP], shift: u32, raw: &mut [u8]) 
 /// Eight counts as bytes, those above 255 as 255.
 #[inline(always)]
 fn bytes<W: Count, B: Bits>(counts: &[W; GROUP]) -> u64 {
-    if W::BYTES == 2 {
-        return B::clip(bytemuck::cast_ref(counts));
+    match W::BYTES {
+        1 => return u64::from_le_bytes(bytemuck::cast(*counts)),
+        2 => return B::clip(bytemuck::cast_ref(counts)),
+        _ => {}
     }
     u64::from_le_bytes(counts.map(|v| v.widen().min(255) as u8))
 }
@@ -397,162 +468,55 @@ fn too_large_slowly(large: u64, tuple: Tuple) -> u32 {
     parts.map(|i| 255 << (8 * i)).sum()
 }
 
-/// Decides each class's model, escapes what a model lacks, and estimates the bytes of all symbols.
-#[inline(always)]
-fn models(work: &mut Work) -> u64 {
-    let mut bits = 0;
-    let Work { models, symbols: all, placement, missing, .. } = work;
-    for (class, chosen) in models.iter_mut().enumerate() {
-        let symbols = &mut all[placement.starts[class]..placement.starts[class + 1]];
-        let Model::Fixed(index) = *chosen else { continue };
-        let model = &fixed(index).frequencies;
-        if let Some(estimate) = fixed_will_do(symbols, model) {
-            escape_missing(symbols, model, missing);
-            bits += estimate;
-            continue;
-        }
-        let mut histogram = histogram(symbols);
-        let mut distinct = histogram.iter().enumerate().filter(|(_, h)| **h > 0).map(|(s, _)| s as u8);
-        match (distinct.next(), distinct.next()) {
-            (Some(symbol), None) if symbol != ESCAPE => {
-                *chosen = Model::Constant(symbol);
-                continue;
-            }
-            (_, None) => histogram[0] += 1,
-            _ => {}
-        }
-        let lacks = |s: usize| histogram[s] > 0 && model[s] == 0;
-        let mut escaped = histogram;
-        for s in (0..usize::from(ESCAPE)).filter(|s| lacks(*s)) {
-            escaped[usize::from(ESCAPE)] += std::mem::take(&mut escaped[s]);
-        }
-        let lost = u64::from(escaped[usize::from(ESCAPE)] - histogram[usize::from(ESCAPE)]);
-        let theirs = (model::price(&escaped, model) >> 16) + lost * 16;
-        // A table takes 256 bits at least, and more than that in all but the plainest cases.
-        let own = (theirs > 512).then(|| {
-            let counted = model::counted(&histogram);
-            let bits = (model::price(&histogram, &counted) >> 16) + model::written_bits(&counted);
-            (bits, counted)
-        });
-        if let Some((own, counted)) = own
-            && own < theirs
-        {
-            *chosen = Model::Counted(Box::new(counted));
-            bits += own;
-        } else {
-            if lost > 0 {
-                escape_missing(symbols, model, missing);
-            }
-            bits += theirs;
-        }
-    }
-    bits / 8
-}
-
-/// Bytes of a sample, and how far samples are apart.
-const SAMPLE: usize = 128;
-const APART: usize = 512;
-
-/// Bits of the symbols by a fixed model, roughly, where every fourth of many symbols shows that it fits well: then no
-/// table of their own pays.
-#[inline(always)]
-fn fixed_will_do(symbols: &[u8], model: &Frequencies) -> Option<u64> {
-    if symbols.len() < 4 * APART {
-        return None;
-    }
-    let mut parts = [[0_u32; 256]; 4];
-    let mut seen = 0;
-    for sample in symbols.chunks(APART) {
-        let sample = &sample[..SAMPLE.min(sample.len())];
-        count(sample, &mut parts);
-        seen += sample.len() as u64;
-    }
-    let mut histogram = total(&parts);
-    // What the sample would take by itself, at best.
-    let least = model::entropy(&histogram);
-    let escape = usize::from(ESCAPE);
-    let lost: u32 = (0..escape).filter(|s| model[*s] == 0).map(|s| std::mem::take(&mut histogram[s])).sum();
-    histogram[escape] += lost;
-    let theirs = (model::price(&histogram, model) >> 16) + u64::from(lost) * 16;
-    // A table takes some 400 bits where so many symbols occur.
-    let scaled = |bits: u64| bits * symbols.len() as u64 / seen;
-    // One symbol may be all there is, which takes less than any model says.
-    (least > 0 && scaled(theirs) < scaled(least) + 400).then(|| scaled(theirs))
-}
-
-/// Makes escapes of symbols that a model lacks: mostly the last ones, which are rare.
-#[inline(always)]
-fn escape_missing(symbols: &mut [u8], model: &Frequencies, missing: &mut Vec<u32>) {
-    let first = model.iter().position(|f| *f == 0).unwrap_or(255) as u8;
-    missing.clear();
-    super::each_from(first, symbols, |at| missing.push(at as u32));
-    for at in missing.iter() {
-        let symbol = &mut symbols[*at as usize];
-        if model[usize::from(*symbol)] == 0 {
-            *symbol = ESCAPE;
-        }
-    }
-}
-
-/// How often each symbol occurs.
-#[inline(always)]
-fn histogram(symbols: &[u8]) -> [u32; 256] {
-    let mut parts = [[0_u32; 256]; 4];
-    count(symbols, &mut parts);
-    total(&parts)
-}
-
-/// Counts symbols in four lists, so that runs of one symbol don't wait for each other.
-#[inline(always)]
-fn count(symbols: &[u8], parts: &mut [[u32; 256]; 4]) {
-    let (words, rest) = symbols.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        for i in 0..8 {
-            parts[i % 4][(word >> (8 * i)) as usize & 255] += 1;
-        }
-    }
-    rest.iter().for_each(|s| parts[0][usize::from(*s)] += 1);
-}
-
-#[inline(always)]
-fn total(parts: &[[u32; 256]; 4]) -> [u32; 256] {
-    std::array::from_fn(|s| parts.iter().map(|p| p[s]).sum())
-}
-
 /// Lists the counts of all escapes, in the order of symbols.
-fn escapes<W: Count>(rows: &[W], stride: usize, work: &mut Work) {
+fn escapes<W: Count>(rows: &[W], stride: usize, whole: &dyn Fn(usize, usize) -> u32, work: &mut Work) {
     let Work { placement, kinds, symbols, escapes, .. } = work;
     escapes.clear();
     for (class, kind) in kinds.iter().enumerate() {
         let (start, end) = (placement.starts[class], placement.starts[class + 1]);
         super::each_from(ESCAPE, &symbols[start..end], |at| {
             let place = placement.place(kinds, class, start + at);
-            let first = place.scan * stride + place.group * GROUP + place.index * kind.tuple.counts();
-            let counts = &rows[first..first + kind.tuple.counts()];
+            let first = place.group * GROUP + place.index * kind.tuple.counts();
+            let row = &rows[place.scan * stride..];
+            let count = |pixel: usize| match row[pixel].widen() {
+                v if W::BYTES == 1 && v == u32::from(SATURATED) => whole(place.scan, pixel),
+                v => v,
+            };
             if kind.tuple == Tuple::Eight {
-                counts.chunks_exact(4).for_each(|four| escape_four(four, escapes));
+                for at in [first, first + 4] {
+                    escape_four(std::array::from_fn(|i| count(at + i)), escapes);
+                }
             } else {
-                counts.iter().for_each(|v| escapes.number(v.widen()));
+                (0..kind.tuple.counts()).for_each(|i| escapes.number(count(first + i)));
             }
         });
     }
 }
 
 /// Lists half of a tuple of eight: its symbol as a tuple of four, and its counts where it has none.
-fn escape_four<W: Count>(counts: &[W], escapes: &mut NibbleWriter) {
-    let bytes = counts.iter().rev().fold(0, |b, v| b << 8 | u64::from(v.widen().min(16)));
+fn escape_four(counts: [u32; 4], escapes: &mut NibbleWriter) {
+    let bytes = counts.iter().rev().fold(0, |b, v| b << 8 | u64::from((*v).min(16)));
     let fits = bytes & 0x1010_1010 == 0;
     let symbol =
         if fits { Tuple::Four.alphabet().symbols::<Plain>(Tuple::Four, bytes) as u8 } else { ESCAPE };
     escapes.byte(symbol);
     if symbol == ESCAPE {
-        counts.iter().for_each(|v| escapes.number(v.widen()));
+        counts.iter().for_each(|v| escapes.number(*v));
     }
 }
 
+/// Symbols that are coded before more of the next block is copied: whole rounds of all states.
+const PART: usize = 16 * MANY;
+
 /// Header, units, tables, escapes, raw bits and symbols.
-fn write(work: &mut Work, segment_bits: u32, symbol_bytes: u64, level: Level, out: &mut Vec<u8>) {
+fn write(
+    work: &mut Work,
+    next: &mut dyn Ahead,
+    segment_bits: u32,
+    symbol_bytes: u64,
+    level: Level,
+    out: &mut Vec<u8>,
+) {
     let states = if symbol_bytes < LARGE { FEW } else { MANY };
     let flag = if states == MANY { MANY_STATES } else { 0 };
     out.extend([MODELLED, segment_bits as u8 | flag, work.kinds.len() as u8]);
@@ -596,13 +560,26 @@ fn write(work: &mut Work, segment_bits: u32, symbol_bytes: u64, level: Level, ou
     if work.models.iter().all(|m| matches!(m, Model::Constant(_))) {
         return;
     }
-    work.encoder.begin(states, work.placement.symbols(), level);
+    let all = work.placement.symbols();
+    work.encoder.begin(states, all, level);
+    let per_part = (next.left() * PART).div_ceil(all.max(1));
     for (class, model) in work.models.iter().enumerate().rev() {
         let symbols = &work.symbols[work.placement.starts[class]..work.placement.starts[class + 1]];
-        match model {
-            Model::Fixed(index) => work.encoder.run(symbols, &fixed(*index).steps),
-            Model::Counted(f) => work.encoder.run(symbols, &model::Steps::new(f)),
-            Model::Constant(_) => {}
+        let counted;
+        let steps = match model {
+            Model::Fixed(index) => &*fixed(*index).steps,
+            Model::Counted(f) => {
+                counted = model::Steps::new(f);
+                &counted
+            }
+            Model::Constant(_) => continue,
+        };
+        // Parts of whole rounds, from the end, and what is left at the end first.
+        let (whole, rest) = symbols.split_at(symbols.len() / PART * PART);
+        work.encoder.run(rest, steps);
+        for part in whole.rchunks_exact(PART) {
+            next.copy(per_part);
+            work.encoder.run(part, steps);
         }
     }
     work.encoder.finish(out);

@@ -35,9 +35,24 @@ pub(super) struct Stretch<'a> {
 
 /// The halves of each symbol's key: counts of fours at four bits each, of eights at two.
 #[derive(Debug)]
-struct Keys([[u8; 256]; 2]);
+pub(super) struct Keys([[u8; 256]; 2]);
 
-fn keys(tuple: Tuple) -> &'static Keys {
+impl Keys {
+    /// Both tables.
+    ///
+    /// # Safety
+    /// AVX-512 F was detected.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub fn vectors(&self) -> [[__m512i; 4]; 2] {
+        // SAFETY: each table has 256 bytes.
+        std::array::from_fn(|half| {
+            std::array::from_fn(|i| unsafe { _mm512_loadu_si512(self.0[half].as_ptr().add(64 * i).cast()) })
+        })
+    }
+}
+
+pub(super) fn keys(tuple: Tuple) -> &'static Keys {
     static KEYS: [OnceLock<Keys>; 2] = [const { OnceLock::new() }; 2];
     let eight = tuple == Tuple::Eight;
     KEYS[usize::from(eight)].get_or_init(|| {
@@ -72,7 +87,7 @@ pub(super) fn write(tuple: Tuple, based: bool, s: &Stretch<'_>, out: &mut [u16],
 /// AVX-512 F and BW were detected.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
-fn load(bytes: &[u8]) -> __m512i {
+pub(super) fn load(bytes: &[u8]) -> __m512i {
     let n = bytes.len().min(64);
     // SAFETY: only the first `n` bytes are read.
     unsafe {
@@ -114,7 +129,7 @@ fn store(counts: __m512i, starts: &[usize], out: &mut [u16]) {
 /// AVX-512 VBMI was detected.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 #[inline]
-fn look_up(symbols: __m512i, table: &[__m512i; 4]) -> __m512i {
+pub(super) fn look_up(symbols: __m512i, table: &[__m512i; 4]) -> __m512i {
     let low = _mm512_permutex2var_epi8(table[0], symbols, table[1]);
     let high = _mm512_permutex2var_epi8(table[2], symbols, table[3]);
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(symbols), low, high)
@@ -128,10 +143,7 @@ fn look_up(symbols: __m512i, table: &[__m512i; 4]) -> __m512i {
 fn keyed<const EIGHT: bool>(s: &Stretch<'_>, out: &mut [u16], scan_stride: usize) {
     let per = if EIGHT { 1 } else { 2 };
     let keys = keys(if EIGHT { Tuple::Eight } else { Tuple::Four });
-    // SAFETY: each table has 256 bytes.
-    let tables: [[__m512i; 4]; 2] = std::array::from_fn(|half| {
-        std::array::from_fn(|i| unsafe { _mm512_loadu_si512(keys.0[half].as_ptr().add(64 * i).cast()) })
-    });
+    let tables = keys.vectors();
     // For each byte of a group's counts, which bits of the key it begins at: two quarters each of fours, four of eights.
     let shifts = match EIGHT {
         false => _mm512_set1_epi64(0x0c0c_0808_0404_0000),

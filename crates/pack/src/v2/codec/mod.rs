@@ -8,18 +8,24 @@
 //! The bytes are described in `docs/formats/pack-v2-codec.md`. No block depends on another; checksums are the
 //! container's task: damaged bytes give an error or wrong counts, never a panic.
 
+mod ahead;
 mod bits;
 mod choose;
 mod count;
 mod decode;
 mod encode;
 mod expand;
+mod fit;
 mod level;
 #[cfg(target_arch = "x86_64")]
 mod lines;
+#[cfg(target_arch = "x86_64")]
+mod masks;
 mod model;
 mod placement;
 mod rans;
+#[cfg(target_arch = "x86_64")]
+mod rows;
 mod stored;
 mod stream;
 mod sums;
@@ -189,24 +195,61 @@ pub fn encode<T: Count>(
     scratch: &mut EncodeScratch,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    encode_at(level(), values, layout, shape, scratch, out)
+    let part = Part { first: 0, layout, shape };
+    each_at(level(), values, &[part], scratch, out, |_| ())
 }
 
-fn encode_at<T: Count>(
-    level: Level,
+/// A block of a cube: where its first count is, and how all of them lie from there on.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// Place of the first count.
+    pub first: usize,
+    /// Where the others are.
+    pub layout: Layout,
+    /// Pixels and scans.
+    pub shape: BlockShape,
+}
+
+/// Appends blocks of one cube to `out`, as [`encode`] does; tells where each ends. The counts of a block are fetched while the
+/// one before is coded, so that this is faster than one block after the other.
+///
+/// # Errors
+/// As [`encode`], for any of them; then nothing is appended.
+pub fn encode_each<T: Count>(
     values: &[T],
-    layout: Layout,
-    shape: BlockShape,
+    parts: &[Part],
     scratch: &mut EncodeScratch,
     out: &mut Vec<u8>,
+    ends: impl FnMut(usize),
 ) -> Result<()> {
-    shape.check()?;
-    layout.check(shape, shape.scans, values.len())?;
-    let before = out.len();
-    encode::encode(values, layout, shape, scratch, level, out);
-    if out.len() - before >= shape.most_bytes::<T>() {
-        out.truncate(before);
-        stored::encode(values, layout, shape, out);
+    each_at(level(), values, parts, scratch, out, ends)
+}
+
+fn each_at<T: Count>(
+    level: Level,
+    values: &[T],
+    parts: &[Part],
+    scratch: &mut EncodeScratch,
+    out: &mut Vec<u8>,
+    mut ends: impl FnMut(usize),
+) -> Result<()> {
+    for part in parts {
+        part.shape.check()?;
+        part.layout.check(part.shape, part.shape.scans, values.len().saturating_sub(part.first))?;
+    }
+    let mut ready = None;
+    for (i, Part { first, layout, shape }) in parts.iter().copied().enumerate() {
+        let counts = &values[first..];
+        let loader = ready.take().or_else(|| scratch.loader(counts, layout, shape, level));
+        let next = parts.get(i + 1);
+        ready = next.and_then(|n| scratch.loader(&values[n.first..], n.layout, n.shape, level));
+        let before = out.len();
+        encode::encode(counts, layout, shape, loader, &mut ready, scratch, level, out);
+        if out.len() - before >= shape.most_bytes::<T>() {
+            out.truncate(before);
+            stored::encode(counts, layout, shape, out);
+        }
+        ends(out.len());
     }
     Ok(())
 }
@@ -454,6 +497,90 @@ pub fn add_masked_sums<T: Count>(
     sums: &mut [u64],
     scratch: &mut DecodeScratch,
 ) -> Result<()> {
+    masked_at::<T>(level(), Masked { bytes, pixels: shape.pixels, mask }, shape.scans, sums, scratch)
+}
+
+/// A block and a mask with one byte for each of its pixels.
+#[derive(Debug, Clone, Copy)]
+pub struct Masked<'a> {
+    /// The block's bytes.
+    pub bytes: &'a [u8],
+    /// Its pixels.
+    pub pixels: usize,
+    /// Which of them count.
+    pub mask: &'a [u8],
+}
+
+/// As [`add_masked_sums`], of some blocks of the same scans: several are decoded at once, which hides the range coder's latency.
+///
+/// # Errors
+/// As [`add_masked_sums`], with the number of the block.
+pub fn add_sums_of_all<T: Count>(
+    blocks: &[Masked<'_>],
+    sums: &mut [u64],
+    scratch: &mut DecodeScratch,
+) -> Result<(), (usize, Error)> {
+    all_at::<T>(level(), blocks, sums, scratch)
+}
+
+fn all_at<T: Count>(
+    level: Level,
+    blocks: &[Masked<'_>],
+    sums: &mut [u64],
+    scratch: &mut DecodeScratch,
+) -> Result<(), (usize, Error)> {
+    let mut first = 0;
+    for blocks in blocks.chunks(wide::STRANDS) {
+        if blocks.len() == 1 || sums_together::<T>(level, blocks, sums, scratch).is_err() {
+            for (i, block) in blocks.iter().enumerate() {
+                masked_at::<T>(level, *block, sums.len(), sums, scratch).map_err(|e| (first + i, e))?;
+            }
+        }
+        first += blocks.len();
+    }
+    Ok(())
+}
+
+/// Sums of a few blocks that are decoded at once.
+///
+/// # Errors
+/// Where one of them is damaged or stored; nothing is added then.
+fn sums_together<T: Count>(
+    level: Level,
+    blocks: &[Masked<'_>],
+    sums: &mut [u64],
+    scratch: &mut DecodeScratch,
+) -> Result<()> {
+    let DecodeScratch { others, rows, .. } = scratch;
+    others.resize_with(wide::STRANDS, DecodeScratch::default);
+    let shape = |b: &Masked<'_>| BlockShape { pixels: b.pixels, scans: sums.len() };
+    let mut parts = Vec::with_capacity(blocks.len());
+    for (block, s) in blocks.iter().zip(others.iter_mut()) {
+        shape(block).check()?;
+        let body = block.bytes.split_first().filter(|(id, _)| **id == MODELLED).map(|(_, body)| body);
+        let body = body.filter(|_| block.mask.len() == block.pixels);
+        let body = body.ok_or_else(|| Error::unsupported("a block that is decoded alone"))?;
+        parts.push(decode::header(body, shape(block), 8 * T::BYTES as u32, s)?);
+    }
+    decode::run_together(&parts, &mut others[..blocks.len()], level)?;
+    let mut symbols = Vec::with_capacity(blocks.len());
+    for ((block, s), parts) in blocks.iter().zip(others.iter_mut()).zip(parts) {
+        symbols.push(decode::finish(parts, shape(block), s)?);
+    }
+    for (block, symbols) in blocks.iter().zip(symbols) {
+        add_sums::<T>(level, &symbols, block.mask, sums, rows);
+    }
+    Ok(())
+}
+
+fn masked_at<T: Count>(
+    level: Level,
+    Masked { bytes, pixels, mask }: Masked<'_>,
+    scans: usize,
+    sums: &mut [u64],
+    scratch: &mut DecodeScratch,
+) -> Result<()> {
+    let shape = BlockShape { pixels, scans };
     shape.check()?;
     if mask.len() != shape.pixels || sums.len() != shape.scans {
         return Err(Error::invalid("a mask has one byte a pixel, and there is one sum a scan"));
@@ -468,34 +595,49 @@ pub fn add_masked_sums<T: Count>(
         return Ok(());
     };
     let mut rows = std::mem::take(&mut scratch.rows);
-    let done = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level()).map(|symbols| {
-        if T::BYTES == 2 && symbols.kinds.iter().any(|kind| kind.based) {
-            sum_rows::<T>(&symbols, mask, sums, &mut rows);
-            return;
-        }
-        let words: Vec<u64> = mask
-            .chunks(placement::GROUP)
-            .map(|m| m.iter().enumerate().map(|(i, m)| if *m == 0 { 0 } else { 255 << (8 * i) }).sum())
-            .collect();
-        sums::masked(&symbols, &words, sums, level());
-    });
+    let done = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level);
+    let done = done.map(|symbols| add_sums::<T>(level, &symbols, mask, sums, &mut rows));
     scratch.rows = rows;
     done
 }
 
+/// Adds a block's masked sums.
+fn add_sums<T: Count>(
+    level: Level,
+    symbols: &decode::Symbols<'_>,
+    mask: &[u8],
+    sums: &mut [u64],
+    rows: &mut Vec<u32>,
+) {
+    if level < Level::Avx512 && T::BYTES == 2 && symbols.kinds.iter().any(|kind| kind.based) {
+        return sum_rows::<T>(level, symbols, mask, sums, rows);
+    }
+    let words: Vec<u64> = mask
+        .chunks(placement::GROUP)
+        .map(|m| m.iter().enumerate().map(|(i, m)| if *m == 0 { 0 } else { 255 << (8 * i) }).sum())
+        .collect();
+    sums::masked(symbols, &words, sums, level);
+}
+
 /// Puts the counts of some scans together, which vectors do, and sums them while they are in the nearest cache: of large
 /// counts that is faster than a sum from symbols.
-fn sum_rows<T: Count>(symbols: &decode::Symbols<'_>, mask: &[u8], sums: &mut [u64], rows: &mut Vec<u32>) {
+fn sum_rows<T: Count>(
+    level: Level,
+    symbols: &decode::Symbols<'_>,
+    mask: &[u8],
+    sums: &mut [u64],
+    rows: &mut Vec<u32>,
+) {
     let pixels = mask.len();
     let starts: Vec<usize> = (0..pixels.div_ceil(placement::GROUP)).map(|g| g * placement::GROUP).collect();
-    let expansion = Expansion::new::<T>(symbols, &starts, level());
+    let expansion = Expansion::new::<T>(symbols, &starts, level);
     let chosen: Vec<u16> = mask.iter().map(|m| if *m == 0 { 0 } else { u16::MAX }).collect();
     let some = (CACHED / pixels).clamp(1, sums.len());
     rows.resize((some * pixels * T::BYTES).div_ceil(4).max(rows.len()), 0);
     let counts: &mut [T] = &mut bytemuck::cast_slice_mut(rows)[..some * pixels];
     let mut first = 0;
     for sums in sums.chunks_mut(some) {
-        expansion.write(first..first + sums.len(), counts, pixels, level());
+        expansion.write(first..first + sums.len(), counts, pixels, level);
         first += sums.len();
         let rows = bytemuck::cast_slice::<T, u16>(counts).chunks_exact(pixels);
         for (sum, row) in sums.iter_mut().zip(rows) {

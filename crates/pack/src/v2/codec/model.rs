@@ -168,15 +168,21 @@ pub(super) struct Steps {
     pub ranges: [u32; 256],
     /// The smallest number above 1 / frequency. For states x below 2^32, x times it, rounded down, is the quotient.
     pub inverses: [f64; 256],
+    /// The range in the low 32 bits; above it, as a float, the largest number that is not above 1 / frequency.
+    pub pairs: [u64; 256],
 }
 
 impl Steps {
     pub fn new(f: &Frequencies) -> Self {
-        let mut out = Self { ranges: [0; 256], inverses: [0.0; 256] };
+        let mut out = Self { ranges: [0; 256], inverses: [0.0; 256], pairs: [0; 256] };
         let mut start = 0;
-        for ((range, inverse), f) in out.ranges.iter_mut().zip(&mut out.inverses).zip(f) {
-            *range = u32::from(*f) | start << 16;
-            *inverse = (1.0 / f64::from(*f)).next_up();
+        for (i, f) in f.iter().enumerate() {
+            let (range, inverse) = (u32::from(*f) | start << 16, 1.0 / f64::from(*f));
+            let nearest = inverse as f32;
+            let below = if f64::from(nearest) > inverse { nearest.next_down() } else { nearest };
+            out.ranges[i] = range;
+            out.inverses[i] = inverse.next_up();
+            out.pairs[i] = u64::from(range) | u64::from(below.to_bits()) << 32;
             start += u32::from(*f);
         }
         out

@@ -226,6 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn every_level_encodes_symbols_of_every_frequency_alike() {
+        let mut x = 3_u64;
+        let mut symbols = vec![0; 15 * MANY];
+        for frequency in 1..SCALE as u16 {
+            let mut f = [0; 256];
+            (f[7], f[9]) = (frequency, SCALE as u16 - frequency);
+            for symbol in &mut symbols {
+                x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                *symbol = if x >> 63 == 0 { 7 } else { 9 };
+            }
+            let encoded = levels().into_iter().map(|level| {
+                let (mut encoder, mut bytes) = (Encoder::default(), Vec::new());
+                encoder.begin(MANY, symbols.len(), level);
+                encoder.run(&symbols, &Steps::new(&f));
+                encoder.finish(&mut bytes);
+                bytes
+            });
+            let encoded: Vec<_> = encoded.collect();
+            assert!(encoded.iter().all(|bytes| *bytes == encoded[0]), "frequency {frequency}");
+        }
+    }
+
+    #[test]
     fn every_level_decodes_what_was_encoded_and_only_that() {
         let runs = runs();
         let models: Vec<_> = runs

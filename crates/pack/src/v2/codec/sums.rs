@@ -13,6 +13,9 @@ pub(super) fn masked(symbols: &Symbols<'_>, mask: &[u64], sums: &mut [u64], leve
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected.
+        Level::Avx512 if unsafe { super::masks::masked(symbols, mask, sums) } => {}
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level was detected.
         Level::Avx2 | Level::Avx512 => unsafe { masked_avx2(symbols, mask, sums) },
         _ => masked_with::<Plain>(symbols, mask, sums),
     }

@@ -80,7 +80,8 @@ fn round_trip<T: Count>(kind: u32, seed: u64, shape: BlockShape, columns: usize,
         // Twice with the same scratch, behind other bytes.
         for _ in 0..2 {
             let mut block = vec![9];
-            encode_at(level, &cube, layout, shape, &mut encoding, &mut block).unwrap();
+            let part = Part { first: 0, layout, shape };
+            each_at(level, &cube, &[part], &mut encoding, &mut block, |_| ()).unwrap();
             assert_eq!(block.remove(0), 9);
             blocks.push(block);
         }
@@ -105,11 +106,15 @@ fn round_trip<T: Count>(kind: u32, seed: u64, shape: BlockShape, columns: usize,
         assert_eq!(part, flat[scans.start * shape.pixels..scans.end * shape.pixels]);
     }
     let mask: Vec<u8> = (0..shape.pixels).map(|p| (seed >> (p % 61)) as u8 & 1).collect();
-    for mask in [mask, vec![1; shape.pixels], vec![0; shape.pixels]] {
+    for (mask, level) in [mask, vec![1; shape.pixels], vec![0; shape.pixels]]
+        .iter()
+        .flat_map(|mask| levels().into_iter().map(move |level| (mask, level)))
+    {
         let mut sums = vec![3; shape.scans];
-        add_masked_sums::<T>(block, shape, &mask, &mut sums, &mut decoding).unwrap();
+        let masked = Masked { bytes: block, pixels: shape.pixels, mask };
+        masked_at::<T>(level, masked, shape.scans, &mut sums, &mut decoding).unwrap();
         for (sum, row) in sums.iter().zip(flat.chunks_exact(shape.pixels)) {
-            let chosen = row.iter().zip(&mask).filter(|(_, m)| **m != 0);
+            let chosen = row.iter().zip(mask).filter(|(_, m)| **m != 0);
             assert_eq!(
                 *sum,
                 3 + chosen.map(|(v, _)| u64::from(v.widen())).sum::<u64>(),
@@ -184,6 +189,74 @@ fn alike(bytes: &[u8], shape: BlockShape) -> bool {
         add_masked_sums::<u16>(bytes, shape, &vec![1; shape.pixels], &mut vec![0; shape.scans], &mut scratch);
     assert_eq!([sums.is_ok(), masked.is_ok()], [results[0].is_some(); 2]);
     results[0].is_some()
+}
+
+/// Blocks of a cube encoded together, at every level, are what each is by itself.
+fn one_after_the_other<T: Count>(seed: u64, rows: usize, scans: usize, widths: &[usize]) {
+    let width: usize = widths.iter().sum();
+    let layout = Layout { scan_stride: rows * (width + 5), columns: width, row_stride: width + 5 };
+    let mut cube = vec![T::narrow(T::MOST); layout.scan_stride * scans];
+    let mut parts = Vec::new();
+    let mut expected = Vec::new();
+    for (i, columns) in widths.iter().enumerate() {
+        let shape = BlockShape { pixels: rows * columns, scans };
+        let flat = counts::<T>((seed as u32 + i as u32) % KINDS, seed, shape);
+        let part =
+            Part { first: widths[..i].iter().sum(), layout: Layout { columns: *columns, ..layout }, shape };
+        for (i, v) in flat.iter().enumerate() {
+            cube[part.first + part.layout.at(i / shape.pixels, i % shape.pixels)] = *v;
+        }
+        let mut block = Vec::new();
+        encode(&flat, Layout::flat(shape), shape, &mut EncodeScratch::default(), &mut block).unwrap();
+        expected.push(block);
+        parts.push(part);
+    }
+    for level in levels() {
+        let (mut out, mut ends) = (Vec::new(), Vec::new());
+        each_at(level, &cube, &parts, &mut EncodeScratch::default(), &mut out, |end| ends.push(end)).unwrap();
+        assert_eq!(ends.len(), parts.len());
+        assert!(out == expected.concat(), "seed {seed}, {rows} rows, {scans} scans, {widths:?}, {level:?}");
+        // Sums of all of them together: every second pixel.
+        let masks: Vec<Vec<u8>> =
+            parts.iter().map(|p| (0..p.shape.pixels).map(|i| u8::from(i % 2 == 0)).collect()).collect();
+        let blocks = expected.iter().zip(&masks);
+        let mut blocks: Vec<_> =
+            blocks.map(|(bytes, mask)| Masked { bytes, pixels: mask.len(), mask }).collect();
+        let mut sums = vec![0; scans];
+        all_at::<T>(level, &blocks, &mut sums, &mut DecodeScratch::default()).unwrap();
+        for (scan, sum) in sums.iter().enumerate() {
+            let of_part = |p: &Part| -> u64 {
+                let places = (0..p.shape.pixels).step_by(2).map(|i| p.first + p.layout.at(scan, i));
+                places.map(|at| u64::from(cube[at].widen())).sum()
+            };
+            assert_eq!(*sum, parts.iter().map(of_part).sum::<u64>(), "{level:?}, scan {scan}");
+        }
+        for i in 0..blocks.len() {
+            let whole = blocks[i].bytes;
+            blocks[i].bytes = &whole[..whole.len() - 1];
+            let done = all_at::<T>(level, &blocks, &mut sums, &mut DecodeScratch::default());
+            assert_eq!(done.unwrap_err().0, i, "{level:?}");
+            blocks[i].bytes = whole;
+        }
+        let last = ends.windows(2).zip(&expected[1..]);
+        assert!(last.into_iter().all(|(ends, block)| ends[1] - ends[0] == block.len()));
+    }
+    let short = &cube[..cube.len() - layout.row_stride];
+    let scratch = &mut EncodeScratch::default();
+    let mut out = vec![9];
+    assert!(encode_each(short, &parts, scratch, &mut out, |_| ()).is_err());
+    assert_eq!(out, [9], "nothing is appended");
+}
+
+#[test]
+fn blocks_encoded_together_are_what_each_is_by_itself() {
+    for seed in 0..u64::from(KINDS) {
+        one_after_the_other::<u16>(seed, 4, 41, &[64, 96, 32, 40, 8]);
+        one_after_the_other::<u16>(seed, 2, 256, &[96, 96, 13]);
+        one_after_the_other::<u8>(seed, 3, 40, &[32, 32, 96]);
+        one_after_the_other::<u32>(seed, 3, 258, &[32, 64]);
+        one_after_the_other::<u32>(seed, 8, 255, &[64, 32]);
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) struct Alphabet {
     pub tuples: [u64; 256],
     /// The first four counts of each symbol in 16 bits each.
     pub wide: [[u16; 4]; 256],
-    /// The symbol of each key: the counts at [`Tuple::bits`] bits each.
+    /// The symbol of each key: the counts at [`Tuple::bits`] bits each. Three bytes more, so that four can be read from each.
     symbols: Vec<u8>,
 }
 
@@ -70,7 +70,7 @@ impl Alphabet {
         let bytes = |key: u32| counts(key).enumerate().map(|(i, v)| u64::from(v) << (8 * i)).sum::<u64>();
         let keys = 1_u32 << (bits * k as u32);
         let mut alphabet =
-            Self { tuples: [0; 256], wide: [[0; 4]; 256], symbols: vec![ESCAPE; keys as usize] };
+            Self { tuples: [0; 256], wide: [[0; 4]; 256], symbols: vec![ESCAPE; keys as usize + 3] };
         if tuple == Tuple::Two {
             for key in 0..256 {
                 alphabet.tuples[key as usize] = bytes(key);
@@ -90,6 +90,13 @@ impl Alphabet {
             alphabet.symbols[key as usize] = symbol as u8;
         }
         alphabet
+    }
+
+    /// The symbol of each key of 16 bits, and three bytes more; the alphabet is not that of pairs.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub fn padded(&self) -> &[u8; (1 << 16) + 3] {
+        self.symbols.first_chunk().expect("as many keys")
     }
 
     /// The symbol of four counts at four bits each; the alphabet is that of fours.

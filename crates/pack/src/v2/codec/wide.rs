@@ -228,23 +228,27 @@ mod x86 {
         words: &mut [u16],
         at: &mut usize,
     ) -> usize {
-        let (ranges, inverses) = (steps.ranges.as_ptr().cast::<i32>(), steps.inverses.as_ptr());
+        const DOWN: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+        let pairs = steps.pairs.as_ptr().cast();
         let (frequency_bits, scale) = (_mm512_set1_epi32(0xffff), _mm512_set1_epi32(4096));
+        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        let odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
         // SAFETY: the array has 32 states: two vectors.
         let mut x: [__m512i; 2] =
             std::array::from_fn(|i| unsafe { _mm512_loadu_si512(states.as_ptr().add(16 * i).cast()) });
         let mut now = *at;
         for round in symbols.rchunks_exact(MANY) {
             for half in [1, 0] {
-                // SAFETY: a round has 32 symbols; indices are below 256, the length of both tables.
-                let (range, low, high) = unsafe {
+                // SAFETY: a round has 32 symbols; indices are below 256, the length of the table.
+                let (low, high) = unsafe {
                     let index = _mm512_cvtepu8_epi32(_mm_loadu_si128(round.as_ptr().add(16 * half).cast()));
                     (
-                        _mm512_i32gather_epi32::<4>(index, ranges),
-                        _mm512_i32gather_pd::<8>(_mm512_castsi512_si256(index), inverses),
-                        _mm512_i32gather_pd::<8>(_mm512_extracti64x4_epi64::<1>(index), inverses),
+                        _mm512_i32gather_epi64::<8>(_mm512_castsi512_si256(index), pairs),
+                        _mm512_i32gather_epi64::<8>(_mm512_extracti64x4_epi64::<1>(index), pairs),
                     )
                 };
+                let range = _mm512_permutex2var_epi32(low, even, high);
+                let inverse = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, odd, high));
                 let frequency = _mm512_and_si512(range, frequency_bits);
                 let start = _mm512_srli_epi32::<16>(range);
                 let full = _mm512_cmpge_epu32_mask(_mm512_srli_epi32::<20>(x[half]), frequency);
@@ -260,14 +264,15 @@ mod x86 {
                     );
                 }
                 let kept = _mm512_mask_srli_epi32::<16>(x[half], full, x[half]);
-                let quotient = |x: __m256i, inverse: __m512d| {
-                    _mm512_cvttpd_epu32(_mm512_mul_pd(_mm512_cvtepu32_pd(x), inverse))
-                };
-                let low = quotient(_mm512_castsi512_si256(kept), low);
-                let high = quotient(_mm512_extracti64x4_epi64::<1>(kept), high);
-                let quotient = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
-                let grown = _mm512_mullo_epi32(quotient, _mm512_sub_epi32(scale, frequency));
-                x[half] = _mm512_add_epi32(_mm512_add_epi32(kept, start), grown);
+                // Quotients are below 2^20, and three roundings towards zero take less than one away: what comes out is
+                // the quotient or one less, and the remainder tells which.
+                let scaled = _mm512_mul_round_ps::<DOWN>(_mm512_cvt_roundepu32_ps::<DOWN>(kept), inverse);
+                let quotient = _mm512_cvttps_epi32(scaled);
+                let rest = _mm512_sub_epi32(kept, _mm512_mullo_epi32(quotient, frequency));
+                let short = _mm512_cmpge_epu32_mask(rest, frequency);
+                let moved =
+                    _mm512_add_epi32(_mm512_add_epi32(rest, start), _mm512_slli_epi32::<12>(quotient));
+                x[half] = _mm512_mask_add_epi32(moved, short, moved, _mm512_sub_epi32(scale, frequency));
             }
         }
         *at = now;

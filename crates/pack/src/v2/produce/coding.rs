@@ -18,7 +18,7 @@ use tensilo_core::{Budget, Error, Monitor, Progress, Result};
 use tensilo_hdf5::write::ContiguousWriter;
 
 /// Counts that one unit of work codes, in bytes.
-const UNIT_BYTES: u64 = 1 << 20;
+const UNIT_BYTES: u64 = 2 << 20;
 
 /// What was packed.
 pub(super) struct Packed {
@@ -199,15 +199,7 @@ impl<'a, T: Sample> Packing<'a, T> {
                 let mut unit = unit.lock().unwrap_or_else(PoisonError::into_inner);
                 unit.bytes.clear();
                 unit.records.clear();
-                for block in unit.blocks.clone() {
-                    let before = unit.bytes.len();
-                    self.block(counts, n, block, references, scratch, &mut unit.bytes)?;
-                    let made = &unit.bytes[before..];
-                    let bytes = u32::try_from(made.len())
-                        .map_err(|_| Error::unsupported(format!("a block of {} bytes", made.len())))?;
-                    let record = BlockRecord { bytes, crc: crc32c::crc32c(made) };
-                    unit.records.push(record);
-                }
+                self.unit(counts, n, references, scratch, &mut unit)?;
                 done.add(each);
                 Ok(())
             },
@@ -215,7 +207,67 @@ impl<'a, T: Sample> Packing<'a, T> {
         Ok(raw.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Codes one block of a window of `n` scans.
+    /// Codes some blocks of a window of `n` scans.
+    fn unit(
+        &self,
+        counts: &[T],
+        n: usize,
+        references: &[T],
+        scratch: &mut Scratch<T>,
+        unit: &mut Unit,
+    ) -> Result<()> {
+        let Unit { blocks, bytes, records } = unit;
+        let (mut parts, mut ends) = (Vec::new(), Vec::new());
+        let mut block = blocks.start;
+        while block < blocks.end {
+            // As many as can be coded where they lie.
+            parts.clear();
+            parts.extend((block..blocks.end).map_while(|b| self.plain(n, b)));
+            codec::encode_each(counts, &parts, &mut scratch.codec, bytes, |end| ends.push(end))?;
+            block += parts.len() as u64;
+            if block < blocks.end {
+                self.block(counts, n, block, references, scratch, bytes)?;
+                ends.push(bytes.len());
+                block += 1;
+            }
+        }
+        let mut before = 0;
+        for end in ends {
+            let made = &bytes[before..end];
+            let bytes = u32::try_from(made.len())
+                .map_err(|_| Error::unsupported(format!("a block of {} bytes", made.len())))?;
+            records.push(BlockRecord { bytes, crc: crc32c::crc32c(made) });
+            before = end;
+        }
+        Ok(())
+    }
+
+    /// First scan of a block in a window of `n` scans, their number, and its rectangle's; the excluded pixels have the
+    /// number behind the last.
+    fn place(&self, n: usize, block: u64) -> (usize, usize, u64) {
+        let per_tile = blocks_per_tile(self.layout, self.excluded.len());
+        let tile_scans = self.layout.block().scans as usize;
+        let first = (block / per_tile) as usize * tile_scans;
+        (first, tile_scans.min(n - first), block % per_tile)
+    }
+
+    /// A block whose counts are coded as they lie in the window: they are neither signed nor excluded.
+    fn plain(&self, n: usize, block: u64) -> Option<codec::Part> {
+        let (first, scans, number) = self.place(n, block);
+        let excluded = self.in_rects.binary_search_by_key(&number, |(rect, _)| *rect).is_ok();
+        if self.layout.counts().is_signed() || excluded || number == self.layout.rects() {
+            return None;
+        }
+        let rect = self.layout.rect(number);
+        let (pixels, columns) = (self.frames.pixels, self.layout.columns() as usize);
+        Some(codec::Part {
+            first: first * pixels + rect.rows.start as usize * columns + rect.columns.start as usize,
+            layout: codec::Layout { scan_stride: pixels, columns: rect.width(), row_stride: columns },
+            shape: BlockShape { pixels: rect.pixels(), scans },
+        })
+    }
+
+    /// Codes one block of a window of `n` scans that has signed counts or excluded pixels.
     fn block(
         &self,
         counts: &[T],
@@ -225,25 +277,17 @@ impl<'a, T: Sample> Packing<'a, T> {
         scratch: &mut Scratch<T>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let per_tile = blocks_per_tile(self.layout, self.excluded.len());
-        let tile_scans = self.layout.block().scans as usize;
-        let first = (block / per_tile) as usize * tile_scans;
-        let scans = tile_scans.min(n - first);
+        let (first, scans, number) = self.place(n, block);
         let pixels = self.frames.pixels;
         let tile = &counts[first * pixels..(first + scans) * pixels];
-        if block % per_tile == self.layout.rects() {
+        if number == self.layout.rects() {
             return self.kept(tile, scans, references, scratch, out);
         }
-        let number = block % per_tile;
         let rect = self.layout.rect(number);
         let shape = BlockShape { pixels: rect.pixels(), scans };
         let columns = self.layout.columns() as usize;
         let corner = rect.rows.start as usize * columns + rect.columns.start as usize;
         let here = self.in_rects.binary_search_by_key(&number, |(rect, _)| *rect);
-        if !self.layout.counts().is_signed() && here.is_err() {
-            let place = codec::Layout { scan_stride: pixels, columns: rect.width(), row_stride: columns };
-            return codec::encode(&tile[corner..], place, shape, &mut scratch.codec, out);
-        }
         let values = &mut scratch.values;
         values.clear();
         for frame in tile.chunks_exact(pixels) {

@@ -2,7 +2,7 @@
 
 use super::{Products, Request};
 use crate::products::{Moments, Sum};
-use crate::v2::codec;
+use crate::v2::codec::{self, Masked};
 use crate::v2::counts::Sample;
 use crate::v2::layout::Rect;
 use crate::v2::read::{BlockScratch, Pack};
@@ -10,6 +10,9 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 use tensilo_core::limits::Charge;
 use tensilo_core::{Monitor, Result};
+
+/// Blocks that are read and summed at once.
+const AT_ONCE: usize = 8;
 
 /// A rectangle that matters: its number, where it is, and its part of every mask that has pixels in it.
 type Touched = (u64, Rect, Vec<Option<Vec<u8>>>);
@@ -107,8 +110,16 @@ impl<'a, T: Sample, S: Sum> Pass<'a, T, S> {
             list.clear();
             list.resize((scans.end - scans.start) as usize, 0);
         }
-        for at in rects {
-            self.block(tile as u64, at, &mut sums, scratch)?;
+        let Request { diffraction_sum, diffraction_max, moments, masks } = self.request;
+        if !(*diffraction_sum || *diffraction_max || *moments || S::SIGNED) {
+            // Nothing but sums over masks: several blocks at once.
+            for (mask, sums) in (0..masks.len()).zip(&mut sums) {
+                self.masked(tile as u64, &self.rects[rects.clone()], mask, sums, scratch)?;
+            }
+        } else {
+            for at in rects {
+                self.block(tile as u64, at, &mut sums, scratch)?;
+            }
         }
         let mut to = self.scans[tile].lock().unwrap_or_else(PoisonError::into_inner);
         for (to, from) in to.iter_mut().zip(&sums) {
@@ -117,6 +128,35 @@ impl<'a, T: Sample, S: Sum> Pass<'a, T, S> {
         drop(to);
         scratch.sums = sums;
         Ok(())
+    }
+
+    /// Adds one mask's sums over some rectangles.
+    fn masked(
+        &self,
+        tile: u64,
+        rects: &[Touched],
+        mask: usize,
+        sums: &mut [u64],
+        scratch: &mut Scratch<T>,
+    ) -> Result<()> {
+        let mut touched =
+            rects.iter().filter_map(|(n, rect, parts)| Some((n, rect, parts[mask].as_deref()?)));
+        loop {
+            let (mut slots, mut parts) = (Vec::new(), Vec::new());
+            for (number, rect, mask) in touched.by_ref().take(AT_ONCE) {
+                slots.push(*number);
+                parts.push((rect.pixels(), mask));
+            }
+            if slots.is_empty() {
+                return Ok(());
+            }
+            self.pack.with_blocks(tile, &slots, &mut scratch.block, |blocks, codec| {
+                let blocks = blocks.iter().zip(&parts);
+                let blocks: Vec<_> =
+                    blocks.map(|(bytes, (pixels, mask))| Masked { bytes, pixels: *pixels, mask }).collect();
+                codec::add_sums_of_all::<T>(&blocks, sums, codec)
+            })?;
+        }
     }
 
     fn block(&self, tile: u64, at: usize, sums: &mut [Vec<u64>], scratch: &mut Scratch<T>) -> Result<()> {

@@ -79,36 +79,54 @@ impl Pack {
         with: impl FnOnce(&[u8], &mut DecodeScratch) -> Result<R>,
     ) -> Result<R> {
         let one = |blocks: &[&[u8]], codec: &mut DecodeScratch| with(blocks[0], codec).map_err(|e| (0, e));
-        self.with_blocks(tile, slot..slot + 1, scratch, one)
+        self.with_blocks(tile, &[slot], scratch, one)
     }
 
-    /// Calls `with` with the checked bytes of neighbouring blocks of a tile, which stand one behind the other; an error of
-    /// it names the block by its place among them.
-    fn with_blocks<R>(
+    /// Calls `with` with the checked bytes of some blocks of a tile; an error of it names the block by its place among them.
+    pub(crate) fn with_blocks<R>(
         &self,
         tile: u64,
-        slots: Range<u64>,
+        slots: &[u64],
         scratch: &mut BlockScratch,
         with: impl FnOnce(&[&[u8]], &mut DecodeScratch) -> Result<R, (usize, Error)>,
     ) -> Result<R> {
         let inner = &self.0;
-        let found = slots.clone().map(|slot| self.found(tile, slot)).collect::<Result<Vec<_>>>()?;
-        let at = found.first().map_or(0, |(at, _)| *at);
-        let bytes = found.iter().map(|(_, record)| u64::from(record.bytes)).sum::<u64>();
+        let found = slots.iter().map(|slot| self.found(tile, *slot)).collect::<Result<Vec<_>>>()?;
+        // Neighbours stand one behind the other.
+        let mut runs: Vec<Range<u64>> = Vec::with_capacity(1);
+        for (at, record) in &found {
+            let end = at + u64::from(record.bytes);
+            match runs.last_mut().filter(|run| run.end == *at) {
+                Some(run) => run.end = end,
+                None => runs.push(*at..end),
+            }
+        }
         let BlockScratch { codec, stored } = scratch;
+        let borrowed: Option<Vec<&[u8]>> = runs.iter().map(|run| inner.source.borrow(run.clone())).collect();
         // Blocks are never much longer than their counts.
         let mut _charge = None;
-        let mut rest = match inner.source.borrow(at..at + bytes) {
-            Some(bytes) => bytes,
+        let parts = match borrowed {
+            Some(parts) => parts,
             None => {
+                let bytes = runs.iter().map(|run| run.end - run.start).sum::<u64>();
                 _charge = Some(inner.budget.bytes(bytes, "blocks")?);
                 stored.resize(bytes as usize, 0);
-                inner.source.read_at(at, stored).map_err(|e| self.in_file(e))?;
-                stored
+                let (mut rest, mut parts) = (&mut stored[..], Vec::with_capacity(runs.len()));
+                for run in &runs {
+                    let (part, later) = rest.split_at_mut((run.end - run.start) as usize);
+                    inner.source.read_at(run.start, part).map_err(|e| self.in_file(e))?;
+                    parts.push(&*part);
+                    rest = later;
+                }
+                parts
             }
         };
         let mut blocks = Vec::with_capacity(found.len());
-        for ((at, record), slot) in found.iter().zip(slots.clone()) {
+        let (mut parts, mut rest): (_, &[u8]) = (parts.into_iter(), &[]);
+        for ((at, record), slot) in found.iter().zip(slots) {
+            if rest.is_empty() {
+                rest = parts.next().unwrap_or_default();
+            }
             let (block, later) = rest.split_at(record.bytes as usize);
             rest = later;
             if crc32c::crc32c(block) != record.crc {
@@ -119,8 +137,9 @@ impl Pack {
             blocks.push(block);
         }
         with(&blocks, codec).map_err(|(i, e)| {
-            let located = e.context(format!("block {} of tile {tile}", slots.start + i as u64));
-            let at = found.get(i).map_or(at, |(at, _)| *at);
+            let slot = slots.get(i).copied().unwrap_or_default();
+            let located = e.context(format!("block {slot} of tile {tile}"));
+            let at = found.get(i).map_or(0, |(at, _)| *at);
             if located.offset().is_some() { self.in_file(located) } else { self.in_file(located.at(at)) }
         })
     }
@@ -161,19 +180,19 @@ impl Pack {
         let l = self.layout();
         let (first, end) = (down * l.across(), (down + 1) * l.across());
         for first in (first..end).step_by(BESIDE) {
-            let numbers = first..end.min(first + BESIDE as u64);
-            let rects: Vec<Rect> = numbers.clone().map(|n| l.rect(n)).collect();
+            let numbers: Vec<u64> = (first..end.min(first + BESIDE as u64)).collect();
+            let rects: Vec<Rect> = numbers.iter().map(|n| l.rect(*n)).collect();
             let (height, of_scans) = (rects[0].height(), self.block_shape(tile, &rects[0]).scans);
             let place = codec::Layout { columns: rects.iter().map(Rect::width).sum(), ..wanted.place };
             let out = &mut out[rects[0].columns.start as usize..];
-            self.with_blocks(tile, numbers.clone(), scratch, |blocks, codec| {
+            self.with_blocks(tile, &numbers, scratch, |blocks, codec| {
                 let beside = blocks.iter().zip(&rects);
                 let blocks: Vec<_> =
                     beside.map(|(bytes, rect)| codec::Beside { bytes, columns: rect.width() }).collect();
                 codec::decode_beside(&blocks, height, of_scans, wanted.scans.clone(), out, place, codec)
             })?;
             let mut column = 0;
-            for (number, rect) in numbers.zip(&rects) {
+            for (number, rect) in numbers.into_iter().zip(&rects) {
                 self.as_in_source(tile, number, wanted, &mut out[column..], scratch)?;
                 column += rect.width();
             }
