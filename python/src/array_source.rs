@@ -100,7 +100,8 @@ impl ArrayRecords {
         Ok((Schema::new(vec![field])?, rows, row_bytes, stride))
     }
 
-    /// Copies rows to places that are `stride` bytes apart, each thread a run of them.
+    /// Copies rows to places that are `stride` bytes apart, each thread a run of them: a loader's first batch, whose
+    /// memory the system clears while it is filled, so that it lies in the caches.
     fn gather_by_threads(
         &self,
         ids: &[u64],
@@ -109,7 +110,6 @@ impl ArrayRecords {
         threads: Threads,
         monitor: &dyn Monitor,
     ) -> Result<()> {
-        let whole = bytes.len();
         let run = ids.len().div_ceil(threads.get() * 4).max(1);
         let rows = bytes.chunks_mut(run.saturating_mul(stride).max(1)).map(Some).map(Mutex::new);
         let runs: Vec<_> = ids.chunks(run).zip(rows).collect();
@@ -126,7 +126,7 @@ impl ArrayRecords {
                     return Ok(());
                 };
                 for (id, place) in ids.iter().zip(bytes.chunks_mut(stride.max(1))) {
-                    self.copy_row(*id, &mut place[..self.row_bytes], whole);
+                    self.copy_row(*id, &mut place[..self.row_bytes], 0);
                 }
                 done.add(ids.len() as u64);
                 Ok(())
