@@ -7,8 +7,8 @@ use tensilo_filters::deflate::{Deflater, Inflate};
 
 /// Records of at most so many bytes are stored raw.
 const NEVER_COMPRESSED: usize = 16;
-/// Speed goes before size, as in loaderx.
-const LEVEL: u32 = 1;
+/// Speed goes before size, as in loaderx, whose level this is too.
+const LEVEL: u32 = 2;
 
 /// How records are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
