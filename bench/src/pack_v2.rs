@@ -15,8 +15,8 @@ use std::time::Instant;
 use tensilo_core::buffer;
 use tensilo_filters::bitshuffle;
 use tensilo_pack::v2::codec::{
-    BLOCK_COLUMNS, BLOCK_ROWS, BLOCK_SCANS, Beside, BlockShape, DecodeScratch, EncodeScratch, Layout,
-    Part, add_masked_sums, decode, decode_beside, decode_scans, encode_each,
+    BLOCK_COLUMNS, BLOCK_ROWS, BLOCK_SCANS, Beside, BlockShape, DecodeScratch, EncodeScratch, Layout, Part,
+    add_masked_sums, decode, decode_beside, decode_scans, encode_each,
 };
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -258,11 +258,8 @@ impl Blocks {
         let work = |counts: &[u16]| {
             let (mut ends, mut bytes, mut scratch) = (Vec::new(), Vec::new(), EncodeScratch::default());
             for slab in counts.chunks(BLOCK_SCANS * PIXELS) {
-                let part = |tile| Part {
-                    first: corner(tile),
-                    layout: LAYOUT,
-                    shape: shape(slab.len() / PIXELS),
-                };
+                let part =
+                    |tile| Part { first: corner(tile), layout: LAYOUT, shape: shape(slab.len() / PIXELS) };
                 let parts: [Part; TILES] = std::array::from_fn(part);
                 encode_each(slab, &parts, &mut scratch, &mut bytes, |end| ends.push(end)).expect("blocks");
             }
