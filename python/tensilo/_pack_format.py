@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .pack import Inspection
 
 #: A format, or the choice between both.
-Format: TypeAlias = Literal[1, 2, "1", "2", "auto"]
+Format: TypeAlias = Literal[1, 2] | Literal["1", "2", "auto"]
 
 ASKED = "it was asked for"
 TAKES = "format 1 takes the source, and other programs read it"
