@@ -1,8 +1,10 @@
 //! Work on all cores without a standing pool.
 //!
-//! Every parallel operation starts scoped threads and joins them before it returns, so nothing outlives a call:
-//! a process may fork between calls, and a finished operation has left no thread (docs/decisions/0001). The
-//! calling thread works too, and polls the [`Monitor`] between units and while it waits for the last ones.
+//! A parallel operation ([`Threads::for_each`]) starts scoped threads and joins them before it returns, so nothing
+//! outlives a call: a process may fork between calls, and a finished operation has left no thread
+//! (docs/decisions/0001). The calling thread works too, and polls the [`Monitor`] between units and while it waits for
+//! the last ones. Jobs that are shorter than starting a thread takes ([`Threads::beside`]) may leave one standing by
+//! for a moment (docs/decisions/0005).
 
 mod beside;
 mod claims;

@@ -1,5 +1,6 @@
 //! Blocks of many shapes and kinds of counts, at every level, whole and damaged.
 
+use super::block_sums::{all_at, masked_at};
 use super::level::levels;
 use super::*;
 use proptest::prelude::*;
