@@ -58,6 +58,7 @@ impl FieldBuffer<'_> {
     ///
     /// # Errors
     /// `InvalidArgument` when it does not lie inside the buffer.
+    #[inline]
     pub fn range(&self, i: usize, len: u64) -> Result<std::ops::Range<usize>> {
         let start = match self.places {
             Places::Stride(stride) => stride.checked_mul(i as u64),
@@ -67,12 +68,13 @@ impl FieldBuffer<'_> {
             .and_then(|s| Some(s..s.checked_add(len)?))
             .filter(|r| r.end <= self.bytes.len() as u64)
             .map(|r| r.start as usize..r.end as usize)
-            .ok_or_else(|| {
-                let n = self.bytes.len();
-                Error::invalid(format!(
-                    "record {i} of the list has no place of {len} bytes in the buffer of {n}"
-                ))
-            })
+            .ok_or_else(|| self.no_place(i, len))
+    }
+
+    #[cold]
+    fn no_place(&self, i: usize, len: u64) -> Error {
+        let n = self.bytes.len();
+        Error::invalid(format!("record {i} of the list has no place of {len} bytes in the buffer of {n}"))
     }
 
     /// Checks that all records have places inside the buffer that do not overlap; so that they can be filled in any

@@ -110,6 +110,15 @@ impl Entry {
         raw.then_some(u64::from_le_bytes(offset))
     }
 
+    /// Where the stored bytes of an entry would lie and how many they are, unchecked; `None` when they are in the entry.
+    #[inline(always)]
+    pub fn place(bytes: &[u8; ENTRY]) -> Option<(u64, u64)> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let &[offset, lengths, rest] = words else { return None };
+        let inline = u64::from_le_bytes(rest) >> 16 & 15 == 4;
+        (!inline).then(|| (u64::from_le_bytes(offset), u64::from_le_bytes(lengths) & 0xff_ffff_ffff))
+    }
+
     /// The entry's bytes.
     pub fn encode(&self) -> [u8; ENTRY] {
         let codec = match self.codec {
@@ -200,6 +209,7 @@ mod tests {
         };
         assert_eq!(Entry::parse(&entry.encode()).unwrap(), entry);
         assert_eq!(Entry::raw_offset(&entry.encode(), entry.raw), None);
+        assert_eq!(Entry::place(&entry.encode()), Some((entry.offset, entry.stored)));
         for raw in [9, 784, 1 << 24, (1 << 24) + 5, LARGEST_CELL] {
             let plain =
                 Entry { codec: Stored::Raw, ahead: Ahead::None, dictionary: 0, raw, stored: raw, ..entry };
@@ -213,6 +223,7 @@ mod tests {
         }
         let inline = Entry::of_inline(&[1, 2, 3]);
         assert_eq!(Entry::parse(&inline.encode()).unwrap(), inline);
+        assert_eq!(Entry::place(&inline.encode()), None);
         assert_eq!(inline.inline(), [1, 2, 3, 0, 0, 0, 0, 0]);
         for lie in [
             Entry { raw: LARGEST_CELL + 1, ..entry },

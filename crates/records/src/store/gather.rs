@@ -3,58 +3,25 @@
 
 use super::codec::{Codecs, sized};
 use super::entry::{ENTRY, Entry, Stored, entry_at};
+use super::reading::Lent;
 use super::snapshot::{Snapshot, Store};
 use super::table::{Bytes, Note};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tensilo_core::gather::{
-    FieldBuffer, Gather, Places, Schema, StoreFingerprint, check_buffers, check_ids, check_lengths,
+    FieldBuffer, Gather, Schema, StoreFingerprint, check_buffers, check_ids, check_lengths,
 };
 use tensilo_core::streaming;
-use tensilo_core::threads::{Beside, Threads};
-use tensilo_core::{Error, Monitor, Progress, Quiet, Result};
+use tensilo_core::threads::Threads;
+use tensilo_core::{Error, Monitor, Result};
 
-/// Work, in bytes that are copied, from which on further threads are worth their start.
-const WORTH_THREADS: u64 = 2 << 20;
-/// Bytes between two looks at the monitor, and the most of a thread's share.
-const SHARE: u64 = 1 << 20;
-/// The least of a thread's share.
-const LEAST_SHARE: u64 = 16 << 10;
-/// Records that are looked up before the first of them is copied.
-const AHEAD: usize = 16;
-/// Work from which on a thread that stands by is worth its share, and up to which two threads are enough.
-const WORTH_SHARING: u64 = 48 << 10;
-const LONG: u64 = 8 << 20;
-/// Most shares of it, and the work of one, if it can be.
-const SHARES: usize = 16;
-const SHARED: u64 = 24 << 10;
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Work of a decoded byte, in bytes that are copied.
-fn work(codec: Stored) -> u64 {
-    match codec {
-        Stored::Raw | Stored::Inline => 1,
-        Stored::Lz4 => 4,
-        Stored::Zstd | Stored::Deflate => 16,
-    }
-}
-
 /// A cell that was looked up.
-struct Cell<'a> {
-    entry: Entry,
-    note: Note<'a>,
-}
-
-/// What is known of a cell before it is read.
-#[derive(Clone, Copy)]
-enum Known<'a> {
-    Not,
-    /// The bytes of a raw cell that was compared with its checksum.
-    Raw(&'a [u8]),
-    /// The entry of another cell that was.
-    Entry(&'a [u8; ENTRY]),
+pub(super) struct Cell<'a> {
+    pub entry: Entry,
+    pub note: Note<'a>,
 }
 
 impl Snapshot {
@@ -66,13 +33,13 @@ impl Snapshot {
     }
 
     /// The bytes that were committed.
-    fn bytes(&self) -> Bytes<'_> {
+    pub(super) fn bytes(&self) -> Bytes<'_> {
         Bytes::of(&*self.source, self.end)
     }
 
     /// The checked entry of a cell that exists.
     #[inline]
-    fn cell<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize) -> Result<Cell<'a>> {
+    pub(super) fn cell<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize) -> Result<Cell<'a>> {
         let row = self.table.row(bytes, id)?;
         let entry = self.checked(entry_at(row.entries, field)?, id, field)?;
         Ok(Cell { entry, note: row.note(field) })
@@ -80,7 +47,7 @@ impl Snapshot {
 
     /// An entry of the table, checked.
     #[inline]
-    fn checked(&self, entry: &[u8; ENTRY], id: u64, field: usize) -> Result<Entry> {
+    pub(super) fn checked(&self, entry: &[u8; ENTRY], id: u64, field: usize) -> Result<Entry> {
         let entry = Entry::parse(entry).map_err(|e| e.in_record(id))?;
         let form = self.forms[field];
         let fits = if form.ragged { entry.raw.is_multiple_of(form.step) } else { entry.raw == form.step };
@@ -97,15 +64,15 @@ impl Snapshot {
     }
 
     /// Reads a cell into its place, which must have its length.
-    pub fn read_cell(&self, codecs: &mut Codecs, id: u64, field: usize, out: &mut [u8]) -> Result<()> {
-        self.read_cell_of(&self.bytes(), codecs, id, field, out, 0)
+    pub fn read_cell(&self, lent: &mut Lent<'_>, id: u64, field: usize, out: &mut [u8]) -> Result<()> {
+        self.read_cell_of(&self.bytes(), lent, id, field, out, 0)
     }
 
     /// As [`read_cell`](Self::read_cell), as a part of a result of `whole` bytes.
-    fn read_cell_of(
+    pub(super) fn read_cell_of(
         &self,
         bytes: &Bytes<'_>,
-        codecs: &mut Codecs,
+        lent: &mut Lent<'_>,
         id: u64,
         field: usize,
         out: &mut [u8],
@@ -120,21 +87,21 @@ impl Snapshot {
             streaming::copy(stored, out, whole);
             return Ok(());
         }
-        self.read_known(bytes, codecs, &cell, id, field, out)
+        self.read_known(bytes, lent, &cell, id, field, out)
     }
 
     #[inline]
-    fn read_known(
+    pub(super) fn read_known(
         &self,
         bytes: &Bytes<'_>,
-        codecs: &mut Codecs,
+        lent: &mut Lent<'_>,
         cell: &Cell<'_>,
         id: u64,
         field: usize,
         out: &mut [u8],
     ) -> Result<()> {
         let element = self.forms[field].element;
-        self.read_entry(bytes, codecs, &cell.entry, cell.note, element, out).map_err(|e| {
+        self.read_entry(bytes, lent.codecs(), &cell.entry, cell.note, element, out).map_err(|e| {
             e.context(format_args!("field {:?}", self.schema.fields()[field].name)).in_record(id)
         })
     }
@@ -197,266 +164,6 @@ impl Snapshot {
         }
         let message = format!("{} stored bytes lie outside the committed {}", entry.stored, self.end);
         Err(Error::corrupt(message).at(entry.offset))
-    }
-
-    fn serial(&self, ids: &[u64], into: &mut [FieldBuffer<'_>], monitor: &dyn Monitor) -> Result<()> {
-        let mut codecs = self.pool.take();
-        let done = self.serial_with(&mut codecs, ids, into, monitor);
-        self.pool.give(codecs);
-        done
-    }
-
-    fn serial_with(
-        &self,
-        codecs: &mut Codecs,
-        ids: &[u64],
-        into: &mut [FieldBuffer<'_>],
-        monitor: &dyn Monitor,
-    ) -> Result<()> {
-        let (bytes, total) = (self.bytes(), ids.len() as u64);
-        let mut since = SHARE;
-        let mut first = 0;
-        ids.chunks(AHEAD).try_for_each(|ids| {
-            if since >= SHARE {
-                monitor.poll(&Progress { stage: "gathering", done: first as u64, total })?;
-                since = 0;
-            }
-            for buffer in into.iter_mut() {
-                since += self.read_some(&bytes, codecs, ids, first, buffer)?;
-            }
-            first += ids.len();
-            Ok(())
-        })
-    }
-
-    /// Reads one field of a few records, which are the list's from `first` on; says how many bytes that were.
-    ///
-    /// Cells that were compared before are looked up first and then copied or decoded, all of them in one go: where one
-    /// lookup or copy waits for memory, the processor goes on with the next.
-    #[inline]
-    fn read_some(
-        &self,
-        bytes: &Bytes<'_>,
-        codecs: &mut Codecs,
-        ids: &[u64],
-        first: usize,
-        buffer: &mut FieldBuffer<'_>,
-    ) -> Result<u64> {
-        let field = buffer.field;
-        let form = self.forms[field];
-        let mut known: [Known<'_>; AHEAD] = [Known::Not; AHEAD];
-        if !form.ragged {
-            for (slot, id) in known.iter_mut().zip(ids) {
-                *slot = self.known(bytes, *id, field, form.step);
-            }
-        }
-        let mut read = 0;
-        for (i, (known, id)) in known.iter().zip(ids).enumerate() {
-            let cell = match known {
-                Known::Raw(stored) => {
-                    let range = buffer.range(first + i, stored.len() as u64)?;
-                    let whole = buffer.bytes.len();
-                    streaming::copy(stored, &mut buffer.bytes[range], whole);
-                    read += stored.len() as u64 + 64;
-                    continue;
-                }
-                Known::Entry(entry) => {
-                    let note = Note::Set;
-                    Cell { entry: self.checked(entry, *id, field)?, note }
-                }
-                Known::Not => self.cell(bytes, *id, field)?,
-            };
-            let range = buffer.range(first + i, cell.entry.raw)?;
-            self.read_known(bytes, codecs, &cell, *id, field, &mut buffer.bytes[range])?;
-            read += cell.entry.raw + 64;
-        }
-        Ok(read)
-    }
-
-    /// What is known of a cell from its last reading.
-    #[inline(always)]
-    fn known<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize, len: u64) -> Known<'a> {
-        match self.runs.find(id, field, len).and_then(|offset| bytes.borrow(offset, len)) {
-            Some(stored) => Known::Raw(stored),
-            None => self.known_in_table(bytes, id, field, len),
-        }
-    }
-
-    /// As [`known`](Self::known), by the cell's entry; a raw one is found without the next time.
-    #[inline(never)]
-    fn known_in_table<'a>(&'a self, bytes: &Bytes<'a>, id: u64, field: usize, len: u64) -> Known<'a> {
-        let Some(entry) = self.table.known(bytes, id, field) else { return Known::Not };
-        let Some(offset) = Entry::raw_offset(entry, len) else { return Known::Entry(entry) };
-        let Some(stored) = bytes.borrow(offset, len) else { return Known::Not };
-        self.runs.note(id, field, len, offset);
-        Known::Raw(stored)
-    }
-
-    fn parallel(
-        &self,
-        ids: &[u64],
-        into: &mut [FieldBuffer<'_>],
-        threads: Threads,
-        monitor: &dyn Monitor,
-    ) -> Result<()> {
-        let mut shares = Vec::new();
-        let bytes: u64 = into.iter().map(|buffer| buffer.bytes.len() as u64).sum();
-        let size = (bytes / (4 * threads.get() as u64)).clamp(LEAST_SHARE, SHARE);
-        for buffer in into {
-            self.share_out(ids, buffer, size, &mut shares)?;
-        }
-        let shares: Vec<_> = shares.into_iter().map(Mutex::new).collect();
-        let (known, total) = (self.bytes(), ids.len() as u64);
-        let take = || Lent { codecs: self.pool.take(), to: self };
-        threads.for_each(shares.len(), monitor, "gathering", total, take, |lent, k, done| {
-            let Some(share) = shares.get(k) else { return Ok(()) };
-            let mut share = held(share);
-            let Share { field, cells } = &mut *share;
-            for (i, out) in cells.iter_mut() {
-                self.read_cell_of(&known, &mut lent.codecs, ids[*i], *field, out, bytes as usize)?;
-            }
-            done.add(cells.len() as u64);
-            Ok(())
-        })
-    }
-
-    /// Cuts a buffer, whose places are known not to overlap, into the places of its records, in shares.
-    fn share_out<'a>(
-        &self,
-        ids: &[u64],
-        buffer: &'a mut FieldBuffer<'_>,
-        size: u64,
-        shares: &mut Vec<Share<'a>>,
-    ) -> Result<()> {
-        let form = self.forms[buffer.field];
-        let known = self.bytes();
-        let mut places = Vec::with_capacity(ids.len());
-        for (i, id) in ids.iter().enumerate() {
-            let bytes = if form.ragged { self.cell(&known, *id, buffer.field)?.entry.raw } else { form.step };
-            places.push((buffer.range(i, bytes)?, i));
-        }
-        if matches!(buffer.places, Places::Starts(_)) {
-            places.sort_unstable_by_key(|(range, i)| (range.start, range.end, *i));
-        }
-        let (mut rest, mut at) = (&mut *buffer.bytes, 0);
-        let mut share = Share { field: buffer.field, cells: Vec::new() };
-        let mut bytes = 0;
-        for (range, i) in places {
-            let overlap = || Error::invalid(format!("record {i} of the list overlaps another"));
-            // An empty record may stand inside another's place, and needs none.
-            let cell = if range.is_empty() {
-                &mut []
-            } else {
-                let skip = range.start.checked_sub(at).ok_or_else(overlap)?;
-                let (_, behind) = rest.split_at_mut_checked(skip).ok_or_else(overlap)?;
-                let (cell, behind) = behind.split_at_mut_checked(range.len()).ok_or_else(overlap)?;
-                rest = behind;
-                at = range.end;
-                cell
-            };
-            bytes += cell.len() as u64 + 64;
-            share.cells.push((i, cell));
-            if bytes >= size {
-                bytes = 0;
-                let full = std::mem::replace(&mut share, Share { field: buffer.field, cells: Vec::new() });
-                shares.push(full);
-            }
-        }
-        shares.push(share);
-        Ok(())
-    }
-
-    /// Reads one field of a batch, all of one length, together with the thread that stands by.
-    fn shared(
-        &self,
-        ids: &[u64],
-        buffer: &mut FieldBuffer<'_>,
-        stride: u64,
-        (beside, work): (Beside, u64),
-        monitor: &dyn Monitor,
-    ) -> Result<()> {
-        monitor.poll(&Progress { stage: "gathering", done: 0, total: ids.len() as u64 })?;
-        let field = buffer.field;
-        let count = (work / SHARED).clamp(2, SHARES as u64) as usize;
-        let size = ids.len().div_ceil(count).next_multiple_of(AHEAD);
-        let cells = buffer.bytes.chunks_mut(size.saturating_mul(stride as usize));
-        let mut shares = [const { Mutex::new(None) }; SHARES];
-        for (slot, share) in shares.iter_mut().zip(ids.chunks(size).zip(cells)) {
-            *slot = Mutex::new(Some(share));
-        }
-        // Of either thread its own.
-        let codecs = [self.pool.take(), self.pool.take()].map(Mutex::new);
-        // The first in the list, whoever came first.
-        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        beside.run(ids.len().div_ceil(size), &|thread, k| {
-            let share = shares.get(k).and_then(|s| held(s).take());
-            let (Some((ids, bytes)), Some(codecs)) = (share, codecs.get(thread)) else { return };
-            let mut into = [FieldBuffer { field, bytes, places: Places::Stride(stride) }];
-            if let Err(e) = self.serial_with(&mut held(codecs), ids, &mut into, &Quiet) {
-                let mut failed = held(&failed);
-                if failed.as_ref().is_none_or(|(at, _)| k < *at) {
-                    *failed = Some((k, e));
-                }
-            }
-        });
-        // The owner's goes back last, and is the next one's again.
-        for codecs in codecs.into_iter().rev() {
-            self.pool.give(codecs.into_inner().unwrap_or_else(PoisonError::into_inner));
-        }
-        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failed.map_or(Ok(()), |(_, e)| Err(e))
-    }
-
-    /// Reads a batch with as many threads as pay.
-    fn batch(
-        &self,
-        ids: &[u64],
-        into: &mut [FieldBuffer<'_>],
-        threads: Threads,
-        monitor: &dyn Monitor,
-    ) -> Result<()> {
-        let work = if threads.get() > 1 { self.work(ids, into)? } else { 0 };
-        // Two threads that are there are as fast as more that must be started.
-        let short = if threads.get() > 2 { WORTH_THREADS } else { LONG };
-        let beside = if (WORTH_SHARING..short).contains(&work) { threads.beside() } else { Beside::ALONE };
-        match into {
-            [buffer] if beside.stands_by() && !self.forms[buffer.field].ragged => match buffer.places {
-                Places::Stride(stride) => self.shared(ids, buffer, stride, (beside, work), monitor),
-                Places::Starts(_) => self.serial(ids, into, monitor),
-            },
-            _ if work >= WORTH_THREADS => self.parallel(ids, into, threads, monitor),
-            _ => self.serial(ids, into, monitor),
-        }
-    }
-
-    /// What reading a batch takes, in bytes that are copied. The first record stands for all.
-    fn work(&self, ids: &[u64], into: &[FieldBuffer<'_>]) -> Result<u64> {
-        let Some(id) = ids.first().filter(|_| ids.len() > 1) else { return Ok(0) };
-        let mut all = 0;
-        for buffer in into {
-            let form = self.forms[buffer.field];
-            let bytes = if form.ragged { buffer.bytes.len() as u64 } else { form.step * ids.len() as u64 };
-            all += bytes * work(self.cell(&self.bytes(), *id, buffer.field)?.entry.codec);
-        }
-        Ok(all)
-    }
-}
-
-/// Records of one field for one thread: position in the list, and where it goes.
-struct Share<'a> {
-    field: usize,
-    cells: Vec<(usize, &'a mut [u8])>,
-}
-
-/// Codec states that go back to the pool.
-struct Lent<'a> {
-    codecs: Codecs,
-    to: &'a Snapshot,
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        self.to.pool.give(std::mem::take(&mut self.codecs));
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod append;
 mod appender;
+mod batch;
 mod codec;
 mod compact;
 mod delete;
@@ -14,6 +15,7 @@ mod gather;
 #[cfg(test)]
 mod huge_tests;
 mod layout;
+mod reading;
 mod runs;
 mod salvage;
 mod schema_block;

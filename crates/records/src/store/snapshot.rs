@@ -3,6 +3,7 @@
 use super::codec::Pool;
 use super::entry::{ENTRY, LARGEST_CELL};
 use super::layout::{Block, FRONT, Front, RECORD, sniff};
+use super::reading::Lent;
 use super::runs::Runs;
 use super::schema_block::{self, LARGEST_SCHEMA};
 use super::state::{FAN, LEAF, PAGE, State, full_pages};
@@ -364,10 +365,7 @@ impl Store {
         let s = &*self.0;
         let entry = s.entry(id, field)?;
         let (mut bytes, _charge) = s.budget.buffer(entry.raw.min(LARGEST_CELL), "a record")?;
-        let mut codecs = s.pool.take();
-        let done = s.read_cell(&mut codecs, id, field, &mut bytes);
-        s.pool.give(codecs);
-        done.map(|()| bytes)
+        s.read_cell(&mut Lent::new(s), id, field, &mut bytes).map(|()| bytes)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Batches of small records that come one right behind the other are read by two threads, and nobody can tell.
 
-use super::{Draw, Records, append};
+use super::{Draw, Records, append, delete, memory};
 use std::sync::Arc;
-use tensilo_core::Quiet;
 use tensilo_core::dtype::DType;
-use tensilo_core::gather::{FieldBuffer, FieldSchema, Gather, Places, Schema};
+use tensilo_core::gather::{FieldBuffer, FieldSchema, Gather, Places, Schema, gather};
 use tensilo_core::io::{ByteSource, FileSource, MemorySource};
 use tensilo_core::threads::Threads;
+use tensilo_core::{Budget, Quiet};
 use tensilo_records::store::{OpenOptions, Store, StoreWriter, WriterOptions};
 use tensilo_testkit::allocations::allocations;
 use tensilo_testkit::oracle;
@@ -107,6 +107,70 @@ fn of_several_damaged_records_the_first_of_the_list_is_named_by_two_threads_as_b
             let shared = read(&open(&damaged), &ids, &mut out, BYTES, two()).map_err(|e| e.to_string());
             assert_eq!(alone, shared, "{encoding}");
             assert!(encoding != "raw" || alone.is_err());
+        }
+    }
+}
+
+/// Records whose codecs alternate, of which some were moved by deletions: their leaves are of no one kind.
+#[test]
+fn mixed_deleted_moved_and_compacted_records_are_read_again_and_again_as_they_are() {
+    let dir = oracle::temp_dir();
+    let path = dir.path().join("a.trec");
+    let schema = Schema::new(vec![
+        FieldSchema::fixed("x", DType::U8, [BYTES as u64]),
+        FieldSchema::fixed("label", DType::U32, []),
+    ])
+    .unwrap();
+    let mut model: Records = Vec::new();
+    let mut draw = Draw(11);
+    drop(StoreWriter::create(&path, schema, WriterOptions::default()).unwrap());
+    let mut labels = 0_u32..;
+    let mut more = |n: usize| -> Records {
+        let mut draw = Draw(n as u64);
+        labels
+            .by_ref()
+            .take(n)
+            .map(|label| {
+                // Every third record is noise, which stays raw whatever the codec.
+                let x = (0..BYTES as u64).map(|j| if label % 3 == 0 { draw.next() } else { j / 40 } as u8);
+                vec![x.collect(), label.to_le_bytes().to_vec()]
+            })
+            .collect()
+    };
+    for (round, encoding) in ["raw", "lz4", "raw", "deflate", "raw"].iter().enumerate() {
+        let options = WriterOptions { encoding: Some(encoding.parse().unwrap()), ..WriterOptions::default() };
+        let mut writer = StoreWriter::open(&path, options).unwrap();
+        let new = more(300 + 50 * round);
+        append(&mut writer, &new).unwrap();
+        model.extend(new);
+        writer.commit().unwrap();
+        let gone: Vec<u64> = (0..20 * round).map(|_| draw.below(model.len() as u64)).collect();
+        let gone: std::collections::BTreeSet<u64> = gone.into_iter().collect();
+        let gone: Vec<u64> = gone.into_iter().collect();
+        writer.delete(&gone).unwrap();
+        delete(&mut model, &gone);
+        writer.commit().unwrap();
+        if round == 3 {
+            writer.compact(&Quiet).unwrap();
+        }
+        drop(writer);
+        let store = Store::open(&path).unwrap();
+        let memory = memory(store.schema().clone(), &model);
+        for k in 0..40 {
+            let n = [256, 300, 17, 1][k % 4];
+            let start = draw.below(store.len() - n);
+            let ids: Vec<u64> = match k % 3 {
+                0 => (start..start + n).collect(),
+                _ => (0..n).map(|_| draw.below(store.len())).collect(),
+            };
+            for fields in [&[0][..], &[0, 1]] {
+                let read = |from: &dyn Gather, threads| {
+                    gather(from, &ids, fields, &Budget::default(), threads, &Quiet).unwrap()
+                };
+                let wanted = read(&memory, Threads::ONE);
+                assert!(read(&store, two()) == wanted, "round {round}, batch {k}, two threads");
+                assert!(read(&store, Threads::ONE) == wanted, "round {round}, batch {k}");
+            }
         }
     }
 }
