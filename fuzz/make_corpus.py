@@ -9,6 +9,7 @@ import os
 import pathlib
 import struct
 import tempfile
+import zlib
 
 import h5py
 import hdf5plugin
@@ -134,6 +135,27 @@ def deflater():
         write("deflater", f"slope-{level}", bytes([level, 0, 0]) + slope)
         write("deflater", f"text-{level}", bytes([level, 1, 7]) + text)
         write("deflater", f"runs-{level}", bytes([level, 15, 40]) + bytes(300) + counts(300, "u2").tobytes())
+
+
+def inflate_pair():
+    rng = np.random.default_rng(5)
+
+    def stream(raw, level=1):
+        made = zlib.compressobj(level, wbits=-15)
+        return made.compress(raw) + made.flush()
+
+    def pair(name, a, b, room_a=250, room_b=250):
+        write("inflate_pair", name, struct.pack("<HHH", len(a), room_a, room_b) + a + b)
+
+    # Values that occur seldom: no copies, and rows of literals.
+    noise = [stream(rng.integers(0, 90, n, dtype="u1").tobytes(), 6) for n in (3000, 2000)]
+    runs = stream(bytes(2000) + counts(300, "u2").tobytes() + bytes(3000))
+    pair("noise", *noise)
+    pair("noise-and-runs", noise[0], runs)
+    pair("runs-and-noise", runs, noise[1])
+    pair("cut", noise[0][:1500], noise[1])
+    pair("no-room", noise[0], noise[1], 20)
+    pair("stored", stream(bytes(100), 0), noise[1])
 
 
 def wire():
@@ -473,6 +495,7 @@ if __name__ == "__main__":
     filters()
     decoders()
     deflater()
+    inflate_pair()
     hdf5()
     structures()
     records()

@@ -1,4 +1,5 @@
-//! The deflate encoder: any bytes at any level, in one scratch, through zlib-rs and through our inflater.
+//! Deflate. The encoder: any bytes at any level, in one scratch, through zlib-rs and through our inflater; and two raw
+//! streams that are decoded in turn.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -36,4 +37,26 @@ pub fn deflater(data: &[u8]) {
         state.total_in() == once.len() as u64 && out[..state.total_out() as usize] == raw,
         "level {level}: zlib-rs"
     );
+}
+
+/// Two raw streams, decoded in turn and alone: each ends the same way. Bytes: the length of the first in 2 bytes, the
+/// rooms of both, in 2 bytes each, counted in 48 bytes after `% 2048`; both streams.
+pub fn inflate_pair(data: &[u8]) {
+    let &[a, b, c, d, e, f, ref rest @ ..] = data else { return };
+    let [first, room_a, room_b] = [[a, b], [c, d], [e, f]].map(|b| usize::from(u16::from_le_bytes(b)));
+    let (a, b) = rest.split_at(first.min(rest.len()));
+    let mut inflate = Inflate::default();
+    let alone = [(a, room_a), (b, room_b)].map(|(src, room)| {
+        let mut out = vec![0; 48 * (room % 2048)];
+        let how = inflate.raw(src, &mut out).map_err(|e| e.to_string());
+        (how, out)
+    });
+    let (mut x, mut y) = (vec![0; alone[0].1.len()], vec![0; alone[1].1.len()]);
+    let of = inflate.raw_pair((a, &mut x), (b, &mut y));
+    for ((how, out), (want, expected)) in of.into_iter().zip([x, y]).zip(alone) {
+        let how = how.map_err(|e| e.to_string());
+        assert_eq!(how, want);
+        let n = want.unwrap_or(0);
+        assert!(out[..n] == expected[..n], "other bytes");
+    }
 }

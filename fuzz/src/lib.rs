@@ -18,7 +18,7 @@ mod wire;
 
 pub use cache_image::cache_image;
 pub use decoders::*;
-pub use deflater::deflater;
+pub use deflater::{deflater, inflate_pair};
 pub use filters::filters;
 pub use hdf5::hdf5;
 pub use messages::*;
@@ -44,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     ("pack_blocks", pack_blocks),
     ("deflate", deflate),
     ("deflater", deflater),
+    ("inflate_pair", inflate_pair),
     ("fletcher32", fletcher32),
     ("szip", szip),
     ("nbit", nbit),

@@ -62,28 +62,20 @@ struct Stream<'a> {
 impl Decode for Stream<'_> {
     #[inline(always)]
     fn decode(self, src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
-        let mut bits = Bits { src, at: 0, held: 0, have: 0 };
+        let mut bits = Bits::new(src);
         let (mut op, mut found) = (0, adler::EMPTY);
         loop {
             let start = op;
-            let kind = bits.take(3)?;
-            match kind >> 1 {
-                0 => op = stored(&mut bits, dst, op)?,
-                1 => {
-                    self.tables.set_fixed()?;
-                    op = block(self.tables, &mut bits, dst, op, &copy)?;
-                }
-                2 => {
-                    self.tables.read(&mut bits)?;
-                    op = block(self.tables, &mut bits, dst, op, &copy)?;
-                }
-                _ => return Err(damaged("an unknown kind of block")),
-            }
+            let (last, stored) = begin(self.tables, &mut bits, dst, op)?;
+            op = match stored {
+                Some(end) => end,
+                None => block(self.tables, &mut bits, dst, op, &copy)?,
+            };
             if self.zlib {
                 // Block by block, while its data are in the cache.
                 found = adler32(self.level, found, &dst[start..op]);
             }
-            if kind & 1 != 0 {
+            if last {
                 break;
             }
         }
@@ -102,15 +94,39 @@ impl Decode for Stream<'_> {
     }
 }
 
+/// Begins a block: says whether it is the last, and where its data end if they are stored; otherwise its tables are set
+/// up.
+#[inline(always)]
+pub(super) fn begin(
+    tables: &mut Tables,
+    bits: &mut Bits,
+    dst: &mut [u8],
+    op: usize,
+) -> Result<(bool, Option<usize>)> {
+    let kind = bits.take(3)?;
+    let mut end = None;
+    match kind >> 1 {
+        0 => end = Some(stored(bits, dst, op)?),
+        1 => tables.set_fixed()?,
+        2 => tables.read(bits)?,
+        _ => return Err(damaged("an unknown kind of block")),
+    }
+    Ok((kind & 1 != 0, end))
+}
+
 /// The bits of the stream, lowest first.
-struct Bits<'a> {
+pub(super) struct Bits<'a> {
     src: &'a [u8],
     at: usize,
     held: u64,
     have: u32,
 }
 
-impl Bits<'_> {
+impl<'a> Bits<'a> {
+    pub(super) fn new(src: &'a [u8]) -> Self {
+        Self { src, at: 0, held: 0, have: 0 }
+    }
+
     /// Makes at least 56 bits available with one load; the caller knows that 8 bytes are left.
     #[inline(always)]
     fn refill(&mut self, word: [u8; 8]) {
@@ -193,29 +209,25 @@ fn stored(bits: &mut Bits, dst: &mut [u8], op: usize) -> Result<usize> {
 }
 
 /// Output that a round of the fast loop may write: three literals, the longest copy, and what copies write past their end.
-const ROOM: usize = 3 + 258 + copies::ROOM;
+pub(super) const ROOM: usize = 3 + 258 + copies::ROOM;
 /// Output that a round near the end of the destination may write without looking at the room: three literals.
 const LITTLE_ROOM: usize = 3;
 /// Bytes of the source that must be left for a round: three refills, each of up to 7 bytes that loads 8.
-const AHEAD: usize = 24;
+pub(super) const AHEAD: usize = 24;
 
 /// Bits of a distance in the table, of its extra bits, and of the symbol behind it, which is looked up at once.
 const LEAST: u32 = DISTANCE_BITS + 13 + SYMBOL_BITS;
 
 /// Decodes one compressed block; returns where its output ends.
-///
-/// The entry of the next symbol is looked up before the copy of the one before, which hides the time that it takes.
 #[inline(always)]
-fn block(tables: &Tables, bits: &mut Bits, dst: &mut [u8], op: usize, copy: &impl Copy) -> Result<usize> {
-    let Some(rest) = bits.src.get(bits.at..) else { return Err(damaged("it ends early")) };
-    let mut fast = Fast {
-        rest,
-        held: bits.held,
-        have: bits.have,
-        op,
-        symbols: (1 << tables.symbol_bits) - 1,
-        distances: (1 << tables.distance_bits) - 1,
-    };
+pub(super) fn block(
+    tables: &Tables,
+    bits: &mut Bits,
+    dst: &mut [u8],
+    op: usize,
+    copy: &impl Copy,
+) -> Result<usize> {
+    let mut fast = Fast::new(tables, bits, op)?;
     let mut ended = false;
     if let Some(last_op) = dst.len().checked_sub(ROOM) {
         ended = fast.run::<true>(tables, dst, last_op, copy)?;
@@ -223,28 +235,50 @@ fn block(tables: &Tables, bits: &mut Bits, dst: &mut [u8], op: usize, copy: &imp
     if let (false, Some(last_op)) = (ended, dst.len().checked_sub(LITTLE_ROOM)) {
         ended = fast.run::<false>(tables, dst, last_op, copy)?;
     }
-    bits.at = bits.src.len() - fast.rest.len();
-    (bits.held, bits.have) = (fast.held, fast.have & 63);
-    if ended { Ok(fast.op) } else { careful(tables, bits, dst, fast.op) }
+    let op = fast.leave(bits);
+    if ended { Ok(op) } else { careful(tables, bits, dst, op) }
 }
 
 /// What the fast loop keeps in registers.
-struct Fast<'a> {
+pub(super) struct Fast<'a> {
     /// What follows the bits that are held.
-    rest: &'a [u8],
+    pub(super) rest: &'a [u8],
     held: u64,
     /// Counted in the lowest six bits; the others hold what entries carry besides, which is cheaper than masking it.
     have: u32,
-    op: usize,
+    pub(super) op: usize,
+    /// The next symbol's. It is looked up before the copy of the one before, which hides the time that it takes.
+    pub(super) entry: u32,
     /// Masks of the two tables' indices.
     symbols: u64,
     distances: u64,
 }
 
-impl Fast<'_> {
+impl<'a> Fast<'a> {
+    #[inline(always)]
+    pub(super) fn new(tables: &Tables, bits: &Bits<'a>, op: usize) -> Result<Self> {
+        Ok(Self {
+            rest: bits.src.get(bits.at..).ok_or_else(|| damaged("it ends early"))?,
+            held: bits.held,
+            have: bits.have,
+            op,
+            entry: 0,
+            symbols: (1 << tables.symbol_bits) - 1,
+            distances: (1 << tables.distance_bits) - 1,
+        })
+    }
+
+    /// Gives the bits back, and says where the output ends.
+    #[inline(always)]
+    pub(super) fn leave(&self, bits: &mut Bits<'a>) -> usize {
+        bits.at = bits.src.len() - self.rest.len();
+        (bits.held, bits.have) = (self.held, self.have & 63);
+        self.op
+    }
+
     /// Makes at least 56 bits available with one load, which the caller left room for.
     #[inline(always)]
-    fn refill(&mut self) {
+    pub(super) fn refill(&mut self) {
         let Some(word) = self.rest.first_chunk() else { return };
         self.held |= u64::from_le_bytes(*word) << (self.have & 63);
         self.rest = &self.rest[7 - (self.have >> 3 & 7) as usize..];
@@ -253,14 +287,27 @@ impl Fast<'_> {
 
     /// Takes the bits of an entry.
     #[inline(always)]
-    fn take(&mut self, entry: u32) {
+    pub(super) fn take(&mut self, entry: u32) {
         self.held >>= entry & 63;
         self.have = self.have.wrapping_sub(entry);
     }
 
     #[inline(always)]
-    fn symbol(&self, tables: &Tables) -> u32 {
+    pub(super) fn symbol(&self, tables: &Tables) -> u32 {
         tables.symbols[(self.held & self.symbols) as usize & 4095]
+    }
+
+    /// Whether there is room on both sides.
+    #[inline(always)]
+    pub(super) fn goes_on(&self, last_op: usize) -> bool {
+        self.rest.len() >= AHEAD && self.op <= last_op
+    }
+
+    /// Makes ready for rounds, where there is room.
+    #[inline(always)]
+    pub(super) fn start(&mut self, tables: &Tables) {
+        self.refill();
+        self.entry = self.symbol(tables);
     }
 
     /// Decodes symbols while there is room on both sides; returns whether the block ended. With `ROOMY` there is room
@@ -273,89 +320,105 @@ impl Fast<'_> {
         last_op: usize,
         copy: &impl Copy,
     ) -> Result<bool> {
-        if self.rest.len() < AHEAD || self.op > last_op {
-            return Ok(false);
+        if self.goes_on(last_op) {
+            self.start(tables);
         }
-        self.refill();
-        let mut entry = self.symbol(tables);
-        while self.rest.len() >= AHEAD && self.op <= last_op {
-            let mut before = self.held;
+        while self.goes_on(last_op) {
+            if self.round::<ROOMY>(tables, dst, copy)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Decodes up to three literals, or fewer and a copy; returns whether the block ended.
+    #[inline(always)]
+    pub(super) fn round<const ROOMY: bool>(
+        &mut self,
+        tables: &Tables,
+        dst: &mut [u8],
+        copy: &impl Copy,
+    ) -> Result<bool> {
+        let mut entry = self.entry;
+        let mut before = self.held;
+        self.take(entry);
+        if entry & LITERAL != 0 {
+            let room = dst.len();
+            let Some(out) = dst.get_mut(self.op..).and_then(|d| d.first_chunk_mut::<3>()) else {
+                return Err(too_much(room));
+            };
+            out[0] = (entry >> 16) as u8;
+            self.op += 1;
+            entry = self.symbol(tables);
+            before = self.held;
             self.take(entry);
             if entry & LITERAL != 0 {
-                let Some(out) = dst.get_mut(self.op..).and_then(|d| d.first_chunk_mut::<3>()) else { break };
-                out[0] = (entry >> 16) as u8;
+                out[1] = (entry >> 16) as u8;
                 self.op += 1;
                 entry = self.symbol(tables);
                 before = self.held;
                 self.take(entry);
                 if entry & LITERAL != 0 {
-                    out[1] = (entry >> 16) as u8;
+                    out[2] = (entry >> 16) as u8;
                     self.op += 1;
-                    entry = self.symbol(tables);
-                    before = self.held;
-                    self.take(entry);
-                    if entry & LITERAL != 0 {
-                        out[2] = (entry >> 16) as u8;
-                        self.op += 1;
-                        entry = self.symbol(tables);
-                        self.refill();
-                        continue;
-                    }
-                }
-            }
-            // At least 56 - 3 * 11 bits are held, and none of a code that goes on in a subtable.
-            if entry & EXCEPTION != 0 {
-                if entry & LINK != 0 {
-                    entry = tables.symbols[subtable(entry, self.held) & 4095];
-                    before = self.held;
-                    self.take(entry);
-                }
-                if entry & LITERAL != 0 {
-                    dst[self.op] = (entry >> 16) as u8;
-                    self.op += 1;
+                    self.entry = self.symbol(tables);
                     self.refill();
-                    entry = self.symbol(tables);
-                    continue;
-                }
-                if entry & END != 0 {
-                    return Ok(true);
-                }
-                if entry & EXCEPTION != 0 {
-                    return Err(damaged("a symbol that has no code"));
+                    return Ok(false);
                 }
             }
-            let length = base_and_extra(entry, before);
-            // At least 56 - 2 * 11 - 15 - 5 bits are held, as many as the index has.
-            let mut entry_of_distance = tables.distances[(self.held & self.distances) as usize & 511];
-            if self.have & 63 < LEAST {
-                self.refill();
-            }
-            before = self.held;
-            self.take(entry_of_distance);
-            if entry_of_distance & EXCEPTION != 0 {
-                if entry_of_distance & LINK != 0 {
-                    self.refill();
-                    entry_of_distance = tables.distances[subtable(entry_of_distance, self.held) & 511];
-                    before = self.held;
-                    self.take(entry_of_distance);
-                }
-                if entry_of_distance & EXCEPTION != 0 {
-                    return Err(damaged("a distance that has no code"));
-                }
-            }
-            let distance = base_and_extra(entry_of_distance, before);
-            entry = self.symbol(tables);
-            self.refill();
-            let copied = if ROOMY {
-                copy.back_with_room(dst, self.op, distance, length)
-            } else {
-                copy.back(dst, self.op, distance, length)
-            };
-            if copied.is_none() {
-                return Err(bad_copy(dst.len(), self.op, length));
-            }
-            self.op += length;
         }
+        // At least 56 - 3 * 11 bits are held, and none of a code that goes on in a subtable.
+        if entry & EXCEPTION != 0 {
+            if entry & LINK != 0 {
+                entry = tables.symbols[subtable(entry, self.held) & 4095];
+                before = self.held;
+                self.take(entry);
+            }
+            if entry & LITERAL != 0 {
+                dst[self.op] = (entry >> 16) as u8;
+                self.op += 1;
+                self.refill();
+                self.entry = self.symbol(tables);
+                return Ok(false);
+            }
+            if entry & END != 0 {
+                return Ok(true);
+            }
+            if entry & EXCEPTION != 0 {
+                return Err(damaged("a symbol that has no code"));
+            }
+        }
+        let length = base_and_extra(entry, before);
+        // At least 56 - 2 * 11 - 15 - 5 bits are held, as many as the index has.
+        let mut entry = tables.distances[(self.held & self.distances) as usize & 511];
+        if self.have & 63 < LEAST {
+            self.refill();
+        }
+        before = self.held;
+        self.take(entry);
+        if entry & EXCEPTION != 0 {
+            if entry & LINK != 0 {
+                self.refill();
+                entry = tables.distances[subtable(entry, self.held) & 511];
+                before = self.held;
+                self.take(entry);
+            }
+            if entry & EXCEPTION != 0 {
+                return Err(damaged("a distance that has no code"));
+            }
+        }
+        let distance = base_and_extra(entry, before);
+        self.entry = self.symbol(tables);
+        self.refill();
+        let copied = if ROOMY {
+            copy.back_with_room(dst, self.op, distance, length)
+        } else {
+            copy.back(dst, self.op, distance, length)
+        };
+        if copied.is_none() {
+            return Err(bad_copy(dst.len(), self.op, length));
+        }
+        self.op += length;
         Ok(false)
     }
 }

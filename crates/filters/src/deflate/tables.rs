@@ -28,6 +28,9 @@ pub(super) const LENGTHS_BITS: u32 = 7;
 /// Longest code.
 const MOST_BITS: usize = 15;
 
+/// Most of 32,768 symbols that are no literals where literals stand in long rows.
+const FEW: u32 = (1 << MOST_BITS) / 8;
+
 /// All tables of a block, and room to build them. The sizes are the known maxima of entries for these index bits,
 /// rounded up to powers of two.
 pub(super) struct Tables {
@@ -39,6 +42,8 @@ pub(super) struct Tables {
     pub(super) distance_bits: u32,
     /// Whether the tables hold the fixed codes.
     fixed: bool,
+    /// How often a symbol is a length or the end of the block, of 32,768 times, if the codes fit their block.
+    others: u32,
 }
 
 impl Default for Tables {
@@ -50,6 +55,7 @@ impl Default for Tables {
             symbol_bits: SYMBOL_BITS,
             distance_bits: DISTANCE_BITS,
             fixed: false,
+            others: 0,
         }
     }
 }
@@ -105,7 +111,13 @@ impl Tables {
         self.symbol_bits = build(&mut self.symbols, SYMBOL_BITS, &lengths, false, symbol_entry)?;
         self.distance_bits = build(&mut self.distances, DISTANCE_BITS, &[5; 32], false, distance_entry)?;
         self.fixed = true;
+        self.others = 1 << MOST_BITS;
         Ok(())
+    }
+
+    /// Whether literals stand in long rows, as far as the codes tell.
+    pub(super) fn mostly_literals(&self) -> bool {
+        self.others < FEW
     }
 
     /// Reads the codes that a block states.
@@ -153,6 +165,8 @@ impl Tables {
         if codes[256] == 0 {
             return Err(damaged("no code ends the block"));
         }
+        self.others =
+            codes[256..symbols].iter().map(|l| (1 << MOST_BITS >> l) & ((1 << MOST_BITS) - 1)).sum();
         self.symbol_bits = build(&mut self.symbols, SYMBOL_BITS, &codes[..symbols], false, symbol_entry)?;
         self.distance_bits =
             build(&mut self.distances, DISTANCE_BITS, &codes[symbols..total], false, distance_entry)?;
