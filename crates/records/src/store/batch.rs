@@ -156,8 +156,15 @@ impl Snapshot {
             let Some(share) = shares.get(k) else { return Ok(()) };
             let mut share = held(share);
             let Share { field, cells } = &mut *share;
-            for (i, out) in cells.iter_mut() {
-                self.read_cell_of(&known, lent, ids[*i], *field, out, bytes as usize)?;
+            for two in cells.chunks_mut(2) {
+                if let [(i, a), (j, b)] = two
+                    && self.read_two(&known, lent, [ids[*i], ids[*j]], *field, [a, b])?
+                {
+                    continue;
+                }
+                for (i, out) in two {
+                    self.read_cell_of(&known, lent, ids[*i], *field, out, bytes as usize)?;
+                }
             }
             done.add(cells.len() as u64);
             Ok(())
@@ -200,7 +207,8 @@ impl Snapshot {
             };
             bytes += cell.len() as u64 + 64;
             share.cells.push((i, cell));
-            if bytes >= size {
+            // Two are read at a time; large ones not at any price.
+            if bytes >= size && (share.cells.len().is_multiple_of(2) || bytes >= 2 * size) {
                 bytes = 0;
                 let full = std::mem::replace(&mut share, Share { field: buffer.field, cells: Vec::new() });
                 shares.push(full);

@@ -174,6 +174,10 @@ fn dictionary(dictionaries: &Dictionaries, number: u8) -> Result<&[u8]> {
     }
 }
 
+fn filled(n: usize, len: usize) -> Result<()> {
+    if n == len { Ok(()) } else { Err(Error::corrupt(format!("the cell decodes to {n} bytes, not {len}"))) }
+}
+
 impl Codecs {
     /// Decodes a cell that is not inline into its place, which has the cell's length.
     ///
@@ -240,10 +244,15 @@ impl Codecs {
             }
             Stored::Raw | Stored::Inline => return Err(Error::invalid("nothing to decompress")),
         };
-        if n != out.len() {
-            return Err(Error::corrupt(format!("the cell decodes to {n} bytes, not {}", out.len())));
-        }
-        Ok(())
+        filled(n, out.len())
+    }
+
+    /// Decodes two deflated cells, with nothing ahead, in less time than one after the other; otherwise as
+    /// [`decode`](Self::decode) does.
+    pub fn inflate_two(&mut self, a: (&[u8], &mut [u8]), b: (&[u8], &mut [u8])) -> [Result<()>; 2] {
+        let (room_a, room_b) = (a.1.len(), b.1.len());
+        let [of_a, of_b] = self.inflate.raw_pair(a, b);
+        [of_a.and_then(|n| filled(n, room_a)), of_b.and_then(|n| filled(n, room_b))]
     }
 
     /// Encodes a cell, appending its stored bytes to `out`; the entry's offset is where they begin in `out`.

@@ -18,6 +18,11 @@ pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[cold]
+fn unlike(entry: &Entry) -> Error {
+    Error::corrupt("the stored bytes do not match their checksum").at(entry.offset)
+}
+
 /// A cell that was looked up.
 pub(super) struct Cell<'a> {
     pub entry: Entry,
@@ -101,9 +106,14 @@ impl Snapshot {
         out: &mut [u8],
     ) -> Result<()> {
         let element = self.forms[field].element;
-        self.read_entry(bytes, lent.codecs(), &cell.entry, cell.note, element, out).map_err(|e| {
-            e.context(format_args!("field {:?}", self.schema.fields()[field].name)).in_record(id)
-        })
+        self.read_entry(bytes, lent.codecs(), &cell.entry, cell.note, element, out)
+            .map_err(|e| self.named(e, id, field))
+    }
+
+    /// Says in an error which cell it is about.
+    #[cold]
+    pub(super) fn named(&self, e: Error, id: u64, field: usize) -> Error {
+        e.context(format_args!("field {:?}", self.schema.fields()[field].name)).in_record(id)
     }
 
     /// Reads the cell of an entry, and compares its bytes with their checksum unless its note says that they were.
@@ -125,34 +135,45 @@ impl Snapshot {
             out.copy_from_slice(entry.inline().get(..n).unwrap_or(&[]));
             return Ok(());
         }
-        let damaged = || Error::corrupt("the stored bytes do not match their checksum").at(entry.offset);
-        self.check_place(entry)?;
-        if let Some(stored) = bytes.borrow(entry.offset, entry.stored) {
-            if !note.is_set() {
-                if crc32c::crc32c(stored) != entry.crc {
-                    return Err(damaged());
-                }
-                note.set();
-            }
+        if let Some(stored) = self.compared(bytes, entry, note)? {
             return codecs
                 .decode(entry, stored, element, &self.dictionaries, out)
                 .map_err(|e| e.at(entry.offset));
         }
         if entry.codec == Stored::Raw {
             self.source.read_at(entry.offset, out)?;
-            return if crc32c::crc32c(out) == entry.crc { Ok(()) } else { Err(damaged()) };
+            return if crc32c::crc32c(out) == entry.crc { Ok(()) } else { Err(unlike(entry)) };
         }
         let mut buffer = std::mem::take(&mut codecs.stored);
         // Less than the caller's room, so nothing that the file could blow up.
         let stored = sized(&mut buffer, entry.stored as usize);
         let done = self.source.read_at(entry.offset, stored).and_then(|()| {
             if crc32c::crc32c(stored) != entry.crc {
-                return Err(damaged());
+                return Err(unlike(entry));
             }
             codecs.decode(entry, stored, element, &self.dictionaries, out).map_err(|e| e.at(entry.offset))
         });
         codecs.stored = buffer;
         done
+    }
+
+    /// The stored bytes of a cell that are lent, compared with their checksum unless its note says that they were.
+    #[inline]
+    pub(super) fn compared<'a>(
+        &self,
+        bytes: &Bytes<'a>,
+        entry: &Entry,
+        note: Note<'_>,
+    ) -> Result<Option<&'a [u8]>> {
+        self.check_place(entry)?;
+        let Some(stored) = bytes.borrow(entry.offset, entry.stored) else { return Ok(None) };
+        if !note.is_set() {
+            if crc32c::crc32c(stored) != entry.crc {
+                return Err(unlike(entry));
+            }
+            note.set();
+        }
+        Ok(Some(stored))
     }
 
     /// Do the stored bytes lie among what was committed?

@@ -15,6 +15,7 @@ mod gather;
 #[cfg(test)]
 mod huge_tests;
 mod layout;
+mod pairs;
 mod reading;
 mod runs;
 mod salvage;

@@ -6,11 +6,13 @@
 use super::codec::Codecs;
 use super::entry::{ENTRY, Entry, Stored};
 use super::gather::Cell;
+use super::pairs::worth_two;
 use super::snapshot::Snapshot;
 use super::table::{Bytes, Note};
 use tensilo_core::gather::FieldBuffer;
 use tensilo_core::streaming;
 use tensilo_core::{Monitor, Progress, Result};
+use tensilo_filters::deflate::Inflate;
 
 /// Cells of a block.
 const AHEAD: usize = 16;
@@ -105,8 +107,17 @@ impl Snapshot {
     ) -> Result<()> {
         let field = buffer.field;
         if self.forms[field].ragged {
+            let mut two = false;
             for (i, id) in ids.iter().enumerate() {
+                if std::mem::take(&mut two) {
+                    continue;
+                }
                 let cell = self.cell(bytes, *id, field)?;
+                two =
+                    worth_two(&cell.entry) && self.read_two_at(bytes, lent, &ids[i..], first + i, buffer)?;
+                if two {
+                    continue;
+                }
                 let range = buffer.range(first + i, cell.entry.raw)?;
                 self.read_known(bytes, lent, &cell, *id, field, &mut buffer.bytes[range])?;
             }
@@ -177,13 +188,24 @@ impl Snapshot {
         buffer: &mut FieldBuffer<'_>,
     ) -> Result<()> {
         let field = buffer.field;
+        let large = self.forms[field].step >= Inflate::WORTH_TWO;
         let mut blocks = ids.chunks(AHEAD);
         let Some(mut block) = blocks.next() else { return Ok(()) };
         let mut known = self.look_up(bytes, block, field);
         let mut at = first;
         loop {
             let next = blocks.next().map(|ids| (ids, self.look_up(bytes, ids, field)));
+            let mut two = false;
             for (i, (known, id)) in known.iter().zip(block).enumerate() {
+                if std::mem::take(&mut two) {
+                    continue;
+                }
+                if large && !matches!(known, Known::Raw(_)) {
+                    two = self.read_two_at(bytes, lent, &block[i..], at + i, buffer)?;
+                    if two {
+                        continue;
+                    }
+                }
                 self.read_one(bytes, lent, (*known, *id), at + i, buffer)?;
             }
             at += block.len();

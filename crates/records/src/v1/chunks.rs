@@ -135,6 +135,16 @@ impl ChunkReader<'_> {
         }
     }
 
+    /// The stored bytes of a record in a map that is open as far.
+    pub fn lent(&self, extent: &Extent) -> Option<&[u8]> {
+        let file = self.open.get(usize::from(extent.place.chunk))?.as_deref()?;
+        let offset = u64::from(extent.place.offset);
+        match &file.bytes {
+            Bytes::Map(map) => map.borrow(offset..offset + u64::from(extent.stored)),
+            Bytes::File(_) => None,
+        }
+    }
+
     /// The stored bytes of a record, in the map or in `room`.
     pub fn stored<'b>(
         &'b mut self,

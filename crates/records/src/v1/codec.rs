@@ -48,17 +48,29 @@ pub(super) struct Scratch {
     pub stored: Vec<u8>,
 }
 
+/// What decoding came to that should have filled `len` bytes.
+fn filled(decoded: Result<usize>, len: usize) -> Result<()> {
+    match decoded {
+        Ok(n) if n == len => Ok(()),
+        Ok(n) => {
+            let message = format!("the deflate stream holds {n} bytes, {len} are expected");
+            Err(Error::corrupt(message).with_source(Fault::Decode))
+        }
+        Err(e) => Err(Error::corrupt(e.message().to_owned()).with_source(Fault::Decode)),
+    }
+}
+
 impl Scratch {
     /// Decodes one stream, which must fill `dst` exactly.
     pub fn inflate(&mut self, src: &[u8], dst: &mut [u8]) -> Result<()> {
-        match self.inflate.raw(src, dst) {
-            Ok(n) if n == dst.len() => Ok(()),
-            Ok(n) => {
-                let message = format!("the deflate stream holds {n} bytes, {} are expected", dst.len());
-                Err(Error::corrupt(message).with_source(Fault::Decode))
-            }
-            Err(e) => Err(Error::corrupt(e.message().to_owned()).with_source(Fault::Decode)),
-        }
+        filled(self.inflate.raw(src, dst), dst.len())
+    }
+
+    /// Decodes two streams, each as [`inflate`](Self::inflate) does.
+    pub fn inflate_two(&mut self, a: (&[u8], &mut [u8]), b: (&[u8], &mut [u8])) -> [Result<()>; 2] {
+        let (room_a, room_b) = (a.1.len(), b.1.len());
+        let [of_a, of_b] = self.inflate.raw_pair(a, b);
+        [filled(of_a, room_a), filled(of_b, room_b)]
     }
 
     /// Appends the stored form of a record and says which it is.

@@ -11,6 +11,7 @@ use tensilo_core::gather::Places;
 use tensilo_core::progress::{Monitor, Progress};
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Result};
+use tensilo_filters::deflate::Inflate;
 
 /// Work worth a thread of its own; a byte that is copied counts 1.
 const PER_THREAD: u64 = 1 << 20;
@@ -117,11 +118,33 @@ impl Source<'_> {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let total = ids.len() as u64;
+        let mut two = false;
         for (i, id) in ids.iter().enumerate() {
             if i % BETWEEN_POLLS == 0 {
                 monitor.poll(&Progress { stage: "gathering", done: i as u64, total })?;
             }
+            if std::mem::take(&mut two) {
+                continue;
+            }
             let extent = self.table.extent(*id, frontier)?;
+            if worth_two(&extent)
+                && let Some(next) = ids.get(i + 1)
+                && let Ok(behind) = self.table.extent(*next, frontier)
+                && worth_two(&behind)
+                && let (Some(a), Some(b)) = (reader.lent(&extent), reader.lent(&behind))
+                && let places = [(i, &extent), (i + 1, &behind)].map(|(i, extent)| {
+                    let start = start_of(places, first + i).ok()?.checked_sub(base)? as usize;
+                    Some(start..start.checked_add(extent.len as usize)?)
+                })
+                && let [Some(place), Some(place_behind)] = places
+                && let Ok([to_a, to_b]) = dst.get_disjoint_mut([place, place_behind])
+            {
+                let [of_a, of_b] = scratch.inflate_two((a, to_a), (b, to_b));
+                of_a.map_err(|e| e.in_record(*id))?;
+                of_b.map_err(|e| e.in_record(*next))?;
+                two = true;
+                continue;
+            }
             let start = start_of(places, first + i)? - base;
             let len = u64::from(extent.len);
             let room = dst.len() as u64;
@@ -171,6 +194,11 @@ impl Source<'_> {
             Ok(())
         })
     }
+}
+
+/// Whether a record is worth decoding together with another one.
+fn worth_two(extent: &Extent) -> bool {
+    extent.codec == Codec::Flate && u64::from(extent.len) >= Inflate::WORTH_TWO
 }
 
 /// Decodes one record to its place.

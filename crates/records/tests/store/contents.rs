@@ -7,6 +7,7 @@ use tensilo_core::gather::{Concat, FieldBuffer, FieldSchema, Gather, Places, Sch
 use tensilo_core::io::MemorySource;
 use tensilo_core::threads::Threads;
 use tensilo_core::{ErrorKind, Limits, Quiet};
+use tensilo_filters::deflate::Deflater;
 use tensilo_records::store::{Column, Encoding, OpenOptions, Store, StoreWriter, WriterOptions};
 use tensilo_testkit::{conformance, oracle, strategies};
 
@@ -123,6 +124,59 @@ fn a_damaged_cell_is_refused_each_time_among_neighbours_that_are_known() {
                 Err(e) => assert_eq!((e.kind(), id), (ErrorKind::Corrupt, 77)),
             }
             assert_eq!(image[..] == all[id as usize][0], id != 77);
+        }
+    }
+}
+
+/// Large deflated cells are decoded two at a time, by one thread or by several.
+#[test]
+fn large_deflated_cells_are_the_same_alone_and_together_and_a_damaged_one_is_named() {
+    const BYTES: usize = 6000;
+    let dir = oracle::temp_dir();
+    let path = dir.path().join("large.trec");
+    let mut draw = Draw(8);
+    // Rows of values, a few runs and copies, and every fifth cell of noise, which is stored as it is.
+    let all: Vec<Vec<u8>> = (0..80)
+        .map(|i| {
+            let values = if i % 5 == 4 { 256 } else { 20 + i };
+            let mut cell: Vec<u8> = (0..BYTES).map(|_| draw.below(values) as u8).collect();
+            cell[..10 * i as usize].fill(7);
+            cell.copy_within(1000..1000 + 5 * i as usize, 4000);
+            cell
+        })
+        .collect();
+    let schema = Schema::new(vec![FieldSchema::fixed("image", DType::U8, [BYTES as u64])]).unwrap();
+    let mut writer = StoreWriter::create(&path, schema, with("deflate")).unwrap();
+    writer.append(80, &[Column::fixed(&all.concat())]).unwrap();
+    writer.commit().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let read = |store: &Store, ids: &[u64], stride: usize, threads: usize| {
+        let mut out = vec![0xEE; ids.len() * stride];
+        let places = Places::Stride(stride as u64);
+        let mut into = [FieldBuffer { field: 0, bytes: &mut out, places }];
+        store.gather_into(ids, &mut into, Threads::new(threads), &Quiet).map(|()| out)
+    };
+    let positions = OpenOptions { map: false, ..OpenOptions::default() };
+    for store in [Store::open(&path).unwrap(), Store::open_with(&path, positions).unwrap()] {
+        for turn in 0..60 {
+            let ids: Vec<u64> = (0..1 + turn * 3).map(|_| draw.below(80)).collect();
+            let stride = BYTES + [0, 100][turn as usize % 2];
+            let out = read(&store, &ids, stride, 1 + turn as usize % 4).unwrap();
+            for (id, place) in ids.iter().zip(out.chunks(stride)) {
+                assert!(place[..BYTES] == all[*id as usize] && place[BYTES..].iter().all(|b| *b == 0xEE));
+            }
+        }
+    }
+    // A byte in the middle of a stream.
+    let mut stream = Vec::new();
+    Deflater::default().raw(1, &all[33], &mut stream).unwrap();
+    let at = bytes.windows(stream.len()).position(|w| w == stream).unwrap();
+    bytes[at + stream.len() / 2] ^= 4;
+    let store = Store::from_source(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+    for ids in [&[32, 33, 35][..], &[33, 32], &[30, 31, 33, 32], &[33], &[1, 2, 3, 33]] {
+        for threads in [1, 2] {
+            let e = read(&store, ids, BYTES, threads).unwrap_err();
+            assert_eq!((e.kind(), e.record()), (ErrorKind::Corrupt, Some(33)), "{e}");
         }
     }
 }

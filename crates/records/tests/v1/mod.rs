@@ -6,6 +6,7 @@ mod defects;
 mod fixtures;
 mod own_cases;
 mod sharing;
+mod together;
 mod wheel;
 
 use std::path::Path;
