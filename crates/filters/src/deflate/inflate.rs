@@ -69,7 +69,7 @@ impl Decode for Stream<'_> {
             let (last, stored) = begin(self.tables, &mut bits, dst, op)?;
             op = match stored {
                 Some(end) => end,
-                None => block(self.tables, &mut bits, dst, op, &copy)?,
+                None => block(self.tables.meant(), &mut bits, dst, op, &copy)?,
             };
             if self.zlib {
                 // Block by block, while its data are in the cache.
@@ -107,7 +107,7 @@ pub(super) fn begin(
     let mut end = None;
     match kind >> 1 {
         0 => end = Some(stored(bits, dst, op)?),
-        1 => tables.set_fixed()?,
+        1 => tables.set_fixed(),
         2 => tables.read(bits)?,
         _ => return Err(damaged("an unknown kind of block")),
     }

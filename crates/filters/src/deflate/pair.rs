@@ -105,7 +105,7 @@ impl Decode for Advance<'_, '_> {
     fn decode(self, _src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
         let Self { tables, bits, mut op, at } = self;
         if let At::Block { last } = *at {
-            op = block(tables, bits, dst, op, &copy)?;
+            op = block(tables.meant(), bits, dst, op, &copy)?;
             *at = At::after(last);
         }
         while let At::Begin = at {

@@ -13,6 +13,7 @@
 //! | 16..31 | literal, base of a length or distance, or where the subtable starts |
 //! | 31 | literal |
 
+use std::sync::LazyLock;
 use tensilo_core::{Error, Result};
 
 pub(super) const LITERAL: u32 = 1 << 31;
@@ -40,7 +41,7 @@ pub(super) struct Tables {
     /// Index bits of the symbols and of the distances.
     pub(super) symbol_bits: u32,
     pub(super) distance_bits: u32,
-    /// Whether the tables hold the fixed codes.
+    /// Whether the fixed codes are meant.
     fixed: bool,
     /// How often a symbol is a length or the end of the block, of 32,768 times, if the codes fit their block.
     others: u32,
@@ -100,24 +101,34 @@ fn damaged(what: &str) -> Error {
 }
 
 impl Tables {
-    /// Sets up the fixed codes.
-    pub(super) fn set_fixed(&mut self) -> Result<()> {
-        if self.fixed {
-            return Ok(());
-        }
-        let mut lengths = [8; 288];
-        lengths[144..256].fill(9);
-        lengths[256..280].fill(7);
-        self.symbol_bits = build(&mut self.symbols, SYMBOL_BITS, &lengths, false, symbol_entry)?;
-        self.distance_bits = build(&mut self.distances, DISTANCE_BITS, &[5; 32], false, distance_entry)?;
+    /// From now on the fixed codes are meant.
+    pub(super) fn set_fixed(&mut self) {
         self.fixed = true;
-        self.others = 1 << MOST_BITS;
-        Ok(())
+    }
+
+    /// The tables that a block's codes are looked up in: these, or those of the fixed codes.
+    #[inline(always)]
+    pub(super) fn meant(&self) -> &Self {
+        static FIXED: LazyLock<Box<Tables>> = LazyLock::new(|| {
+            let mut tables = Box::<Tables>::default();
+            let mut lengths = [8; 288];
+            lengths[144..256].fill(9);
+            lengths[256..280].fill(7);
+            let built = build(&mut tables.symbols, SYMBOL_BITS, &lengths, false, symbol_entry)
+                .and_then(|symbol_bits| {
+                    tables.symbol_bits = symbol_bits;
+                    build(&mut tables.distances, DISTANCE_BITS, &[5; 32], false, distance_entry)
+                })
+                .map(|distance_bits| tables.distance_bits = distance_bits);
+            debug_assert!(built.is_ok(), "the fixed codes are complete");
+            tables
+        });
+        if self.fixed { &FIXED } else { self }
     }
 
     /// Whether literals stand in long rows, as far as the codes tell.
     pub(super) fn mostly_literals(&self) -> bool {
-        self.others < FEW
+        !self.fixed && self.others < FEW
     }
 
     /// Reads the codes that a block states.

@@ -27,7 +27,8 @@ pub(crate) trait Copy {
 /// How far copies may write past their end.
 pub(crate) const ROOM: usize = 32;
 
-/// A decoder that is written once for both kinds of copies; mark `decode` as always inlined.
+/// A decoder that is written once for both kinds of copies, or other work that is compiled once for each set of
+/// instructions; mark `decode` as always inlined.
 pub(crate) trait Decode {
     fn decode(self, src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize>;
 }

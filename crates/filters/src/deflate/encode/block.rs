@@ -201,6 +201,7 @@ fn extra_bits(symbol: usize) -> u32 {
 
 impl Plan {
     /// Writes a block of tokens that stand for `src` from its start, in the way that was chosen.
+    #[inline(always)]
     pub(super) fn write(
         &self,
         (kind, bits): (Kind, u64),
@@ -237,22 +238,26 @@ impl Codes {
         all
     }
 
-    /// Writes all tokens and the end. Codes have at most 14 bits, so that four go between flushes.
+    /// Writes all tokens and the end. Codes of literals have at most 11 bits, so that five go between flushes.
+    #[inline(always)]
     fn write(&self, tokens: &[Token], src: &[u8], out: &mut Bits) {
         let mut rest = src;
         for token in tokens {
             let (literals, behind) = rest.split_at_checked(token.literals as usize).unwrap_or((rest, &[]));
-            let (fours, few) = literals.as_chunks::<4>();
-            for four in fours {
-                let [a, b, c, d] = four.map(|byte| self.litlens[usize::from(byte)]);
+            let (fives, few) = literals.as_chunks::<5>();
+            for five in fives {
+                let [a, b, c, d, e] = five.map(|byte| self.litlens[usize::from(byte)]);
+                // The lowest byte of a sum of codes is the sum of their lengths, which is less than 64.
                 let (ab, cd) = (bits_of(a) | bits_of(b) << (a & 63), bits_of(c) | bits_of(d) << (c & 63));
-                let n = (a & 0xff) + (b & 0xff);
-                out.add(ab | cd << (n & 63), n + (c & 0xff) + (d & 0xff));
+                let cde = cd | bits_of(e) << (c.wrapping_add(d) & 63);
+                let n = a.wrapping_add(b);
+                let all = n.wrapping_add(c).wrapping_add(d).wrapping_add(e);
+                out.add(ab | cde << (n & 63), all & 63);
                 out.flush();
             }
             for byte in few {
                 let code = self.litlens[usize::from(*byte)];
-                out.add(bits_of(code), code & 0xff);
+                out.add(bits_of(code), code & 63);
             }
             out.flush();
             if token.length > 0 {

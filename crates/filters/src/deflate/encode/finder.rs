@@ -79,6 +79,8 @@ fn zeros<const N: usize>() -> Box<[u32; N]> {
 /// Bits of a hash, for large sources.
 const HASH_BITS: u32 = 15;
 const HASHES: usize = 1 << HASH_BITS;
+/// Places at the end of a long copy from near by that are remembered.
+const FEW: usize = 32;
 /// Copies are followed so far past the bytes that were asked for.
 const MOST_AHEAD: usize = 1 << 16;
 
@@ -157,6 +159,7 @@ impl Finder {
     }
 
     /// Cuts the source from `from` to about `to` and returns where that ends; the last copy may go beyond.
+    #[inline(always)]
     pub(super) fn parse(
         &mut self,
         src: &[u8],
@@ -172,6 +175,7 @@ impl Finder {
     }
 
     /// Looks at the most recent place with the same hash only.
+    #[inline(always)]
     fn parse_fast(
         &mut self,
         src: &[u8],
@@ -181,22 +185,26 @@ impl Finder {
         tokens: &mut Vec<Token>,
     ) -> usize {
         let (mut at, mut start) = (from, from);
+        // The hash before decides how far to go on: this place's is not waited for.
+        let mut last = 0;
         let most_end = src.len().min(to + MOST_AHEAD);
         while at < to {
             let Some(here) = word(src, at) else { break };
             let hash = self.hash(here);
             let place = self.base.wrapping_add(at as u32);
             let distance = place.wrapping_sub(std::mem::replace(&mut self.heads[hash], place)) as usize;
-            let earlier = if distance <= FARTHEST { at.checked_sub(distance) } else { None };
-            let differ = earlier.and_then(|e| word(src, e)).map_or(u64::MAX, |there| there ^ here);
+            // Without a branch: whether a place is near enough is hard to foretell. Too far ones look at themselves.
+            let far = u64::from(distance > FARTHEST.min(at));
+            let Some(there) = word(src, at - if far == 0 { distance } else { 0 }) else { break };
+            let differ = (there ^ here) | far;
             if differ as u32 != 0 {
-                at += self.step(effort, hash);
+                at += self.step(effort, std::mem::replace(&mut last, hash));
                 continue;
             }
             let length = common(src, differ, at - distance, at, most_end - at);
             let earlier = if self.misses > 0 { before(src, start, at, distance) } else { 0 };
             if !self.pays(length + earlier, distance) {
-                at += self.step(effort, hash);
+                at += self.step(effort, std::mem::replace(&mut last, hash));
                 continue;
             }
             // What is between copies may go on as it was.
@@ -278,6 +286,7 @@ impl Finder {
     }
 
     /// Looks at several earlier places, and a byte further where a better copy may begin.
+    #[inline(always)]
     fn parse_chains(
         &mut self,
         src: &[u8],
@@ -328,8 +337,9 @@ impl Finder {
                 }
             }
             let end = push(tokens, at - start, length, distance) + at;
-            // Of a long copy only its end.
-            let from = if end - at > 2 * LONGEST { end - LONGEST } else { inserted + 1 };
+            // Of a long copy only its end; one from near by holds the same again and again.
+            let least = if distance < 8 { FEW } else { LONGEST };
+            let from = if end - at > 2 * least { end - least } else { inserted + 1 };
             for place in from..end {
                 let Some(word) = word(src, place) else { break };
                 self.insert(word, place);

@@ -14,6 +14,8 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
+use crate::simd::copies::{Copy, Decode, with_copy};
+use crate::simd::{self, Level};
 use bits::Bits;
 use block::{Kind, Plan};
 use finder::{Effort, Finder};
@@ -78,10 +80,10 @@ impl Deflater {
     /// # Errors
     /// `InvalidArgument` when there is no such level.
     pub fn raw(&mut self, level: u32, src: &[u8], dst: &mut Vec<u8>) -> Result<()> {
-        self.pieces(level, src, dst, PIECE)
+        self.pieces(simd::level(), level, src, dst, PIECE)
     }
 
-    fn pieces(&mut self, level: u32, src: &[u8], dst: &mut Vec<u8>, piece: usize) -> Result<()> {
+    fn pieces(&mut self, simd: Level, level: u32, src: &[u8], dst: &mut Vec<u8>, piece: usize) -> Result<()> {
         dst.reserve(most(src.len()) + 16);
         let effort = match level {
             _ if src.is_empty() => None,
@@ -101,7 +103,8 @@ impl Deflater {
         while !rest.is_empty() {
             let (now, then) = rest.split_at(rest.len().min(piece));
             rest = then;
-            self.piece(effort, now, now.len() == src.len(), rest.is_empty(), &mut out);
+            let (whole, last) = (now.len() == src.len(), rest.is_empty());
+            with_copy(simd, Piece { deflater: self, effort, whole, last, out: &mut out }, now, &mut [])?;
         }
         out.finish();
         Ok(())
@@ -125,6 +128,7 @@ impl Deflater {
     }
 
     /// One piece, the whole source or a part, the last one or not.
+    #[inline(always)]
     fn piece(&mut self, effort: &Effort, src: &[u8], whole: bool, last: bool, out: &mut Bits) {
         self.finder.begin(src.len(), effort);
         self.finder.price(first_price(src), effort);
@@ -133,6 +137,8 @@ impl Deflater {
         let plan = &mut self.plan;
         let mut blocks = Blocks { src, plan, bias: effort.bias, stored: 0, start: 0, whole, last };
         let mut at = 0;
+        // Those of the block.
+        let mut entropies = [0.0; 2];
         while at < src.len() {
             let first = self.tokens.len();
             let to = src.len().min(at + SECTION);
@@ -142,7 +148,16 @@ impl Deflater {
             if end < src.len() {
                 self.finder.price(self.section.literal_bits(), effort);
             }
-            if first > 0 && (end - blocks.start > BLOCK || parts(&self.block, &self.section)) {
+            let parted = if first == 0 {
+                entropies = self.section.entropies();
+                false
+            } else if end - blocks.start > BLOCK {
+                entropies = self.section.entropies();
+                true
+            } else {
+                parts(&self.block, &self.section, &mut entropies)
+            };
+            if parted {
                 blocks.write(&mut self.block, &self.tokens[..first], at, out);
                 self.tokens.drain(..first);
                 std::mem::swap(&mut self.block, &mut self.section);
@@ -156,9 +171,33 @@ impl Deflater {
     }
 }
 
-/// Whether a section is better off in a block of its own.
-fn parts(block: &Histogram, section: &Histogram) -> bool {
-    block.apart(section) > 120.0 + 3.0 * section.kinds() as f32
+/// A piece that is encoded with the widest instructions there are; the stream is the same with any.
+struct Piece<'l, 'd> {
+    deflater: &'l mut Deflater,
+    effort: &'static Effort,
+    whole: bool,
+    last: bool,
+    out: &'l mut Bits<'d>,
+}
+
+impl Decode for Piece<'_, '_> {
+    #[inline(always)]
+    fn decode(self, src: &[u8], _dst: &mut [u8], _copy: impl Copy) -> Result<usize> {
+        self.deflater.piece(self.effort, src, self.whole, self.last, self.out);
+        Ok(0)
+    }
+}
+
+/// Whether a section is better off in a block of its own: whether the symbols of both together need more bits than each
+/// for itself, by more than it costs to state a code. `entropies` are those of the block, and become those of the block
+/// that the section is in.
+#[inline(always)]
+fn parts(block: &Histogram, section: &Histogram, entropies: &mut [f32; 2]) -> bool {
+    let (of_section, both) = (section.entropies(), block.entropies_with(section));
+    let excess = |i: usize| both[i] - entropies[i] - of_section[i];
+    let parts = excess(0) + excess(1) > 120.0 + 3.0 * section.kinds() as f32;
+    *entropies = if parts { of_section } else { both };
+    parts
 }
 
 /// About how many bits a literal takes in a source of which nothing is known: as many as tell those bytes apart that
@@ -193,6 +232,7 @@ struct Blocks<'a> {
 
 impl Blocks<'_> {
     /// Writes a block that ends at `end`, or lets it wait.
+    #[inline(always)]
     fn write(&mut self, histogram: &mut Histogram, tokens: &[Token], end: usize, out: &mut Bits) {
         let src = &self.src[self.start..end];
         histogram.litlens[END] += 1;

@@ -78,6 +78,7 @@ const MANY: usize = 64;
 
 impl Histogram {
     /// Counts what some tokens hold, whose literals and copies begin at `at`.
+    #[inline(always)]
     pub(super) fn count(&mut self, tokens: &[Token], src: &[u8], mut at: usize) {
         let mut four = [[0_u32; 256]; 4];
         let mut used = false;
@@ -119,6 +120,7 @@ impl Histogram {
     }
 
     /// Adds what another one counted.
+    #[inline(always)]
     pub(super) fn add(&mut self, other: &Self) {
         for (a, b) in self.litlens.iter_mut().zip(&other.litlens) {
             *a += b;
@@ -129,10 +131,16 @@ impl Histogram {
         self.extra += other.extra;
     }
 
-    /// Bits that the symbols of both together need more than each for itself with a code of its own, about; the cost
-    /// of stating the codes is not counted.
-    pub(super) fn apart(&self, other: &Self) -> f32 {
-        excess(&self.litlens, &other.litlens) + excess(&self.distances, &other.distances)
+    /// Bits that the symbols take at least, about: those of literals and lengths, and those of distances.
+    #[inline(always)]
+    pub(super) fn entropies(&self) -> [f32; 2] {
+        [entropy(&self.litlens), entropy(&self.distances)]
+    }
+
+    /// The same of the symbols of both.
+    #[inline(always)]
+    pub(super) fn entropies_with(&self, other: &Self) -> [f32; 2] {
+        [entropy(&sum(&self.litlens, &other.litlens)), entropy(&sum(&self.distances, &other.distances))]
     }
 
     /// Bits that all symbols take at least, about, and their extra bits.
@@ -141,6 +149,7 @@ impl Histogram {
     }
 
     /// About how many bits a literal takes.
+    #[inline(always)]
     pub(super) fn literal_bits(&self) -> f32 {
         let literals: u32 = self.litlens[..256].iter().sum();
         let all: u32 = self.litlens.iter().sum();
@@ -159,6 +168,7 @@ impl Histogram {
 }
 
 /// The sum of n log2 n.
+#[inline(always)]
 fn plogp<const N: usize>(counts: &[u32; N]) -> f32 {
     let mut sums = [0.0; 8];
     for eight in counts.as_chunks::<8>().0 {
@@ -179,17 +189,19 @@ fn log2(n: u32) -> f32 {
 }
 
 /// Bits that symbols take, at least.
+#[inline(always)]
 fn entropy<const N: usize>(counts: &[u32; N]) -> f32 {
     let n: u32 = counts.iter().sum();
     n as f32 * (n.max(1) as f32).log2() - plogp(counts)
 }
 
-fn excess<const N: usize>(a: &[u32; N], b: &[u32; N]) -> f32 {
+#[inline(always)]
+fn sum<const N: usize>(a: &[u32; N], b: &[u32; N]) -> [u32; N] {
     let mut both = [0; N];
     for (sum, (x, y)) in both.iter_mut().zip(a.iter().zip(b)) {
         *sum = x + y;
     }
-    entropy(&both) - entropy(a) - entropy(b)
+    both
 }
 
 #[cfg(test)]
