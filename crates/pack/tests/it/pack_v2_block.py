@@ -36,7 +36,7 @@ TUPLES = [ranked(8, 3, 8), ranked(4, 15, 2), [(s % 16, s // 16) for s in range(2
 def frequencies(model):
     if model == len(MEANS):
         return 2, [16] * 256
-    tuple_kind = 0 if model < 14 else 1 if model < 30 else 2
+    tuple_kind = 0 if model < 22 else 1 if model < 30 else 2
     w = [2**60]
     for v in range(1, 64):
         w.append(w[-1] * MEANS[model] // (v * 2**20))
@@ -46,7 +46,7 @@ def frequencies(model):
         q = 2**30
         for v in counts:
             q = q * p[v] // 2**30
-        f[symbol] = (q + 2**17) // 2**18
+        f[symbol] = (q + 2**17) // 2**18 or int(q >= 2**15)
         if f[symbol]:
             rest -= q
     f[ESCAPE] = max(1, (rest + 2**17) // 2**18)

@@ -100,6 +100,20 @@ impl<'a> BitReader<'a> {
         Ok(1 << n | low)
     }
 
+    /// Skips ones, `most` at most; tells how many.
+    pub fn ones(&mut self, most: usize) -> Result<usize> {
+        let mut n = 0;
+        while n < most {
+            let now = (self.peek().trailing_ones() as usize).min(most - n).min(57);
+            self.advance(now as u32)?;
+            n += now;
+            if now < 57 {
+                break;
+            }
+        }
+        Ok(n)
+    }
+
     /// See [`BitWriter::signed`].
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.gamma()? - 1;
@@ -228,6 +242,22 @@ mod tests {
         numbers.iter().for_each(|n| assert_eq!(reader.signed().unwrap(), *n as i64 >> 2));
         numbers.iter().for_each(|n| assert_eq!(reader.signed().unwrap(), -(*n as i64 >> 2)));
         reader.finish().unwrap();
+
+        let ones: Vec<usize> = vec![0, 1, 5, 56, 57, 58, 200, 3];
+        ones.iter().for_each(|n| {
+            (0..*n).for_each(|_| bits.gamma(1));
+            bits.gamma(6);
+        });
+        let mut bytes = Vec::new();
+        bits.finish(&mut bytes);
+        let mut reader = BitReader::new(&bytes);
+        for n in ones {
+            assert_eq!(reader.ones(n / 2).unwrap(), n / 2);
+            assert_eq!(reader.ones(1000).unwrap(), n - n / 2);
+            assert_eq!(reader.gamma().unwrap(), 6);
+        }
+        reader.finish().unwrap();
+        assert_eq!(BitReader::new(&[255; 9]).ones(100).unwrap(), 72);
 
         let mut nibbles = NibbleWriter::default();
         numbers.iter().for_each(|n| nibbles.number(*n as u32));

@@ -87,7 +87,7 @@ fn sums_together<T: Count>(
     decode::run_together(&parts, &mut others[..blocks.len()], level)?;
     let mut symbols = Vec::with_capacity(blocks.len());
     for ((block, s), parts) in blocks.iter().zip(others.iter_mut()).zip(parts) {
-        symbols.push(decode::finish(parts, shape(block), s)?);
+        symbols.push(decode::finish(parts, shape(block), s, level)?);
     }
     for (block, symbols) in blocks.iter().zip(symbols) {
         add_sums::<T>(level, &symbols, block.mask, sums, rows);

@@ -172,7 +172,7 @@ fn sparse(sum: u64, n: u64, before: Option<Wanted>) -> u8 {
         let expected = u128::from(MEANS[usize::from(index)]) * u128::from(n);
         let off = (u128::from(sum) << 20).abs_diff(expected) >> 10;
         // Three standard deviations: at most seven bits are lost, about what a change of class takes.
-        if off * off <= 9 * expected {
+        if off * off <= 25 * expected {
             return index;
         }
     }

@@ -7,7 +7,7 @@ use super::placement::{GROUP, Kind, Placement};
 use super::rans::{Decoder, FEW, MANY};
 use super::tuples::{ESCAPE, Tuple};
 use super::wide;
-use super::{BASED, BlockShape, CONSTANT, COUNTED, MANY_STATES, each_from};
+use super::{BASED, BlockShape, CONSTANT, COUNTED, MANY_STATES};
 use tensilo_core::wire::FieldReader;
 use tensilo_core::{Error, Result};
 
@@ -21,9 +21,9 @@ pub struct DecodeScratch {
     bases: Vec<u32>,
     placement: Placement,
     symbols: Vec<u8>,
+    places: Vec<u32>,
     escapes: Vec<Escape>,
     escaped: Vec<u32>,
-    words: Vec<u8>,
     /// Counts on their way to rows that are no whole groups, or to rows of several blocks.
     pub(super) rows: Vec<u32>,
     pub(super) beside: Vec<u32>,
@@ -128,8 +128,9 @@ pub(super) fn finish<'a>(
     parts: Parts<'a>,
     shape: BlockShape,
     s: &'a mut DecodeScratch,
+    level: Level,
 ) -> Result<Symbols<'a>> {
-    list_escapes(parts.escapes, s)?;
+    list_escapes(parts.escapes, s, level)?;
     Ok(Symbols {
         shape,
         kinds: &s.kinds,
@@ -156,14 +157,18 @@ pub(super) fn symbols<'a>(
     let parts = header(body, shape, bits, scratch)?;
     let mut course = Course::new(parts, scratch, level)?;
     course.end()?;
-    finish(parts, shape, scratch)
+    finish(parts, shape, scratch, level)
 }
 
 /// Decodes the symbols of several blocks at once, which takes little longer than one where there are vectors.
 ///
 /// # Errors
 /// As [`header`], for any of the blocks.
-pub(super) fn run_together(parts: &[Parts<'_>], scratch: &mut [DecodeScratch], level: Level) -> Result<()> {
+pub(super) fn run_together<'a>(
+    parts: &[Parts<'a>],
+    scratch: &'a mut [DecodeScratch],
+    level: Level,
+) -> Result<()> {
     let courses = parts.iter().zip(scratch.iter_mut()).map(|(parts, s)| Course::new(*parts, s, level));
     let mut courses = courses.collect::<Result<Vec<_>>>()?;
     loop {
@@ -207,7 +212,7 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new(parts: Parts<'_>, s: &'a mut DecodeScratch, level: Level) -> Result<Self> {
+    fn new(parts: Parts<'a>, s: &'a mut DecodeScratch, level: Level) -> Result<Self> {
         s.symbols.resize(s.placement.symbols(), 0);
         let constant = s.sources.iter().all(|source| matches!(source, Source::Constant(_)));
         if constant && !parts.coded.is_empty() {
@@ -215,7 +220,7 @@ impl<'a> Course<'a> {
         }
         let decoder = match constant {
             true => None,
-            false => Some(Decoder::new(parts.coded, parts.states, &mut s.words, level)?),
+            false => Some(Decoder::new(parts.coded, parts.states, level)?),
         };
         let (sources, tables, starts) = (&s.sources, &s.tables, &s.placement.starts);
         Ok(Self { decoder, sources, tables, starts, symbols: &mut s.symbols, class: 0, at: 0 })
@@ -336,21 +341,24 @@ fn units(string: &mut BitReader<'_>, n: usize, s: &mut DecodeScratch) -> Result<
 }
 
 /// Finds the escapes among the symbols and reads their counts.
-fn list_escapes(bytes: &[u8], s: &mut DecodeScratch) -> Result<()> {
+fn list_escapes(bytes: &[u8], s: &mut DecodeScratch, level: Level) -> Result<()> {
     s.escapes.clear();
     s.escaped.clear();
     let mut numbers = NibbleReader::new(bytes);
     for (class, kind) in s.kinds.iter().enumerate() {
         let (start, end) = (s.placement.starts[class], s.placement.starts[class + 1]);
-        if matches!(s.sources[class], Source::Constant(ESCAPE)) {
-            return Err(Error::corrupt("a class of a block has nothing but escapes"));
+        match s.sources[class] {
+            Source::Constant(ESCAPE) => {
+                return Err(Error::corrupt("a class of a block has nothing but escapes"));
+            }
+            Source::Constant(_) => continue,
+            _ => {}
         }
-        let listed = s.escapes.len();
-        each_from(ESCAPE, &s.symbols[start..end], |at| {
-            s.escapes.push(Escape { class, symbol: start + at, counts: 0 });
-        });
-        for escape in &mut s.escapes[listed..] {
-            escape.counts = s.escaped.len();
+        s.places.clear();
+        wide::find(level, ESCAPE, &s.symbols[start..end], &mut s.places);
+        for at in &s.places {
+            let counts = s.escaped.len();
+            s.escapes.push(Escape { class, symbol: start + *at as usize, counts });
             if kind.tuple == Tuple::Eight {
                 (0..2).try_for_each(|_| read_four(&mut numbers, &mut s.escaped))?;
                 continue;
@@ -365,14 +373,13 @@ fn list_escapes(bytes: &[u8], s: &mut DecodeScratch) -> Result<()> {
 
 /// Reads half of an escaped tuple of eight.
 fn read_four(numbers: &mut NibbleReader<'_>, to: &mut Vec<u32>) -> Result<()> {
-    let symbol = numbers.byte()?;
-    for i in 0..4 {
-        to.push(match symbol {
-            ESCAPE => numbers.number()?,
-            _ => (Tuple::Four.alphabet().tuples[usize::from(symbol)] >> (8 * i)) as u32 & 255,
-        });
+    match numbers.byte()? {
+        ESCAPE => (0..4).try_for_each(|_| numbers.number().map(|n| to.push(n))),
+        symbol => {
+            to.extend(Tuple::Four.alphabet().wide[usize::from(symbol)].map(u32::from));
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 /// A length of at most four bytes of seven bits.

@@ -8,10 +8,10 @@
 use super::count::Count;
 use super::decode::{Escape, Symbols};
 use super::level::{Bits, Level, Plain};
-#[cfg(target_arch = "x86_64")]
-use super::lines;
 use super::placement::{GROUP, Kind, Run};
 use super::tuples::Tuple;
+#[cfg(target_arch = "x86_64")]
+use super::{groups, lines};
 use std::ops::Range;
 
 /// A block's symbols on their way to counts.
@@ -24,9 +24,24 @@ pub(super) struct Expansion<'a> {
     /// Whole groups that are written in vectors, and where those of each segment end; places and bases of them.
     stretches: Vec<Stretch>,
     stretch_ends: Vec<usize>,
-    starts: Vec<usize>,
-    bases: Vec<u32>,
+    starts: Vec<u32>,
+    bases: Vec<[u16; GROUP]>,
+    /// Listed counts, scan by scan, and where those of each scan begin.
     patches: Vec<Patch>,
+    patch_starts: Vec<u32>,
+}
+
+/// Places of groups that are written in vectors are below this.
+const FAR_APART: usize = 1 << 31;
+
+/// Whether whole groups of a kind are written in stretches, given that their counts have 16 bits.
+fn in_stretches(kind: Kind, level: Level) -> bool {
+    match level {
+        _ if cfg!(not(target_arch = "x86_64")) => false,
+        Level::Avx512 => kind.shift <= 8,
+        Level::Avx2 => kind.tuple != Tuple::Two,
+        Level::Safe => false,
+    }
 }
 
 /// Counts of a line: four groups of 16 bits.
@@ -63,7 +78,7 @@ struct Stretch {
 }
 
 /// Listed counts of a tuple.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Patch {
     scan: usize,
     start: usize,
@@ -75,33 +90,36 @@ impl<'a> Expansion<'a> {
     /// Prepares what all scans have in common. Group `g` of a scan begins `starts[g]` counts behind the scan's
     /// beginning.
     pub fn new<T: Count>(symbols: &'a Symbols<'a>, starts: &[usize], level: Level) -> Self {
+        let placement = symbols.placement;
+        let groups = placement.groups * placement.segments.len();
         let mut out = Self {
             symbols,
             spots: Vec::new(),
-            ends: Vec::new(),
-            stretches: Vec::new(),
-            stretch_ends: Vec::new(),
-            starts: Vec::new(),
-            bases: Vec::new(),
+            ends: Vec::with_capacity(placement.segments.len()),
+            stretches: Vec::with_capacity(symbols.kinds.len()),
+            stretch_ends: Vec::with_capacity(placement.segments.len()),
+            starts: Vec::with_capacity(groups),
+            bases: Vec::with_capacity(groups),
             patches: Vec::new(),
+            patch_starts: Vec::new(),
         };
-        let placement = symbols.placement;
         let whole = symbols.shape.pixels / GROUP;
-        let vectors = T::BYTES == 2 && level >= Level::Avx512 && cfg!(target_arch = "x86_64");
+        // Places far apart are left to plain code.
+        let near = starts.iter().all(|s| *s < FAR_APART);
+        let level = if T::BYTES == 2 && near { level } else { Level::Safe };
         for (s, segment) in placement.segments.iter().enumerate() {
             let bases = &symbols.bases[s * placement.groups..][..placement.groups];
             let first = out.spots.len();
             for run in placement.runs(segment) {
-                let groups = if vectors && run.kind.shift <= 8 {
-                    run.groups.min(whole.saturating_sub(run.group))
-                } else {
-                    0
+                let groups = match in_stretches(run.kind, level) {
+                    true => run.groups.min(whole.saturating_sub(run.group)),
+                    false => 0,
                 };
                 // Raw bits stand group by group, whatever the class.
                 if groups > 0 && run.kind.based {
                     let first = out.starts.len();
-                    out.starts.extend_from_slice(&starts[run.group..][..groups]);
-                    out.bases.extend_from_slice(&bases[run.group..][..groups]);
+                    out.starts.extend(starts[run.group..][..groups].iter().map(|s| *s as u32));
+                    out.bases.extend(bases[run.group..][..groups].iter().map(|b| [*b as u16; GROUP]));
                     out.stretches.push(Stretch {
                         kind: run.kind,
                         symbols: run.symbols,
@@ -128,33 +146,50 @@ impl<'a> Expansion<'a> {
             if T::BYTES == 2 {
                 join_lines(&mut out.spots, first);
             }
-            if vectors {
-                out.add_classes(s, starts, whole);
-            }
+            out.add_classes(s, starts, whole, level);
             out.ends.push(out.spots.len());
             out.stretch_ends.push(out.stretches.len());
         }
+        out.add_patches(starts);
+        out
+    }
+
+    /// Finds where listed counts belong.
+    fn add_patches(&mut self, starts: &[usize]) {
+        let (symbols, scans) = (self.symbols, self.symbols.shape.scans);
+        let mut found = Vec::with_capacity(symbols.escapes.len());
+        let mut ends = vec![0_u32; scans + 1];
         for escape in symbols.escapes {
             let (place, first, counts) = listed(symbols, escape);
             let real = symbols.shape.pixels.saturating_sub(place.group * GROUP + first);
             let (start, n) = (starts[place.group] + first, real.min(counts.len()));
             // A tuple behind the last pixel has no place.
             if n > 0 {
-                out.patches.push(Patch { scan: place.scan, start, counts: escape.counts, n });
+                ends[place.scan + 1] += 1;
+                found.push(Patch { scan: place.scan, start, counts: escape.counts, n });
             }
         }
-        out.patches.sort_unstable_by_key(|p| p.scan);
-        out
+        for scan in 0..scans {
+            ends[scan + 1] += ends[scan];
+        }
+        self.patch_starts.clone_from(&ends);
+        self.patches = vec![Patch::default(); found.len()];
+        for patch in found {
+            let at = &mut ends[patch.scan];
+            self.patches[*at as usize] = patch;
+            *at += 1;
+        }
     }
 
     /// Adds the classes without bases in a segment; groups that are whole come first.
-    fn add_classes(&mut self, segment: usize, starts: &[usize], whole: usize) {
-        for (class, kind) in self.symbols.kinds.iter().enumerate().filter(|(_, kind)| !kind.based) {
+    fn add_classes(&mut self, segment: usize, starts: &[usize], whole: usize, level: Level) {
+        let kinds = self.symbols.kinds.iter().enumerate();
+        for (class, kind) in kinds.filter(|(_, kind)| !kind.based && in_stretches(**kind, level)) {
             let (members, symbols) = self.symbols.placement.members(segment, class);
             let first = self.starts.len();
             let places = members.iter().map(|g| usize::from(*g)).take_while(|g| *g < whole);
-            self.starts.extend(places.map(|g| starts[g]));
-            self.bases.resize(self.starts.len(), 0);
+            self.starts.extend(places.map(|g| starts[g] as u32));
+            self.bases.resize(self.starts.len(), [0; GROUP]);
             if self.starts.len() > first {
                 let groups = (first, self.starts.len());
                 let symbols_step = members.len() * kind.tuple.symbols();
@@ -182,12 +217,15 @@ impl<'a> Expansion<'a> {
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the level was detected.
-            Level::Avx2 => unsafe { expand_avx2(self, scans.clone(), out, scan_stride) },
+            Level::Avx2 => unsafe {
+                expand_tables(self, scans.clone(), out, scan_stride);
+                expand_avx2(self, scans.clone(), out, scan_stride);
+            },
             _ => self.with::<T, Plain>(scans.clone(), out, scan_stride),
         }
         // Listed counts, over what their symbols stood for.
-        let first = self.patches.partition_point(|p| p.scan < scans.start);
-        for patch in self.patches[first..].iter().take_while(|p| p.scan < scans.end) {
+        let patches = self.patch_starts[scans.start] as usize..self.patch_starts[scans.end] as usize;
+        for patch in &self.patches[patches] {
             let to = &mut out[(patch.scan - scans.start) * scan_stride + patch.start..][..patch.n];
             let counts = &self.symbols.escaped[patch.counts..][..patch.n];
             to.iter_mut().zip(counts).for_each(|(to, v)| *to = T::narrow(*v));
@@ -265,35 +303,70 @@ fn expand_avx2<T: Count>(e: &Expansion<'_>, scans: Range<usize>, out: &mut [T], 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn expand_stretches<T: Count>(e: &Expansion<'_>, scans: Range<usize>, out: &mut [T], scan_stride: usize) {
-    if T::BYTES != 2 {
-        return;
-    }
-    let out: &mut [u16] = bytemuck::cast_slice_mut(out);
-    let mut from = 0;
-    for (segment, end) in e.symbols.placement.segments.iter().zip(&e.stretch_ends) {
-        let stretches = &e.stretches[from..*end];
-        from = *end;
-        let range = segment.first.max(scans.start)..segment.end.min(scans.end);
-        if range.is_empty() {
-            continue;
+    e.stretches(
+        scans,
+        out,
+        |kind, stretch, out| lines::write(kind.tuple, kind.based, stretch, out, scan_stride),
+        scan_stride,
+    );
+}
+
+/// Writes what is written from tables.
+///
+/// # Safety
+/// AVX2, BMI1 and BMI2 were detected.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn expand_tables<T: Count>(e: &Expansion<'_>, scans: Range<usize>, out: &mut [T], scan_stride: usize) {
+    e.stretches(
+        scans,
+        out,
+        |kind, stretch, out| groups::write(kind.tuple, stretch, out, scan_stride),
+        scan_stride,
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Expansion<'_> {
+    /// Writes all stretches in some scans.
+    #[inline(always)]
+    fn stretches<T: Count>(
+        &self,
+        scans: Range<usize>,
+        out: &mut [T],
+        write: impl Fn(Kind, &lines::Stretch<'_>, &mut [u16]),
+        scan_stride: usize,
+    ) {
+        if T::BYTES != 2 {
+            return;
         }
-        let out = &mut out[(range.start - scans.start) * scan_stride..];
-        let within = range.start - segment.first;
-        for s in stretches {
-            let groups = s.groups.0..s.groups.1;
-            let stretch = lines::Stretch {
-                symbols: e.symbols.symbols,
-                first: s.symbols + within * s.symbols_step,
-                step: s.symbols_step,
-                raw: e.symbols.raw,
-                raw_first: s.raw + within * s.raw_step,
-                raw_step: s.raw_step,
-                shift: s.kind.shift,
-                starts: &e.starts[groups.clone()],
-                bases: &e.bases[groups],
-                scans: range.len(),
-            };
-            lines::write(s.kind.tuple, s.kind.based, &stretch, out, scan_stride);
+        let out: &mut [u16] = bytemuck::cast_slice_mut(out);
+        let mut from = 0;
+        for (segment, end) in self.symbols.placement.segments.iter().zip(&self.stretch_ends) {
+            let stretches = &self.stretches[from..*end];
+            from = *end;
+            let range = segment.first.max(scans.start)..segment.end.min(scans.end);
+            if range.is_empty() {
+                continue;
+            }
+            let out = &mut out[(range.start - scans.start) * scan_stride..];
+            let within = range.start - segment.first;
+            for s in stretches {
+                let groups = s.groups.0..s.groups.1;
+                let stretch = lines::Stretch {
+                    symbols: self.symbols.symbols,
+                    first: s.symbols + within * s.symbols_step,
+                    step: s.symbols_step,
+                    raw: self.symbols.raw,
+                    raw_first: s.raw + within * s.raw_step,
+                    raw_step: s.raw_step,
+                    shift: s.kind.shift,
+                    starts: &self.starts[groups.clone()],
+                    bases: &self.bases[groups],
+                    scans: range.len(),
+                };
+                write(s.kind, &stretch, out);
+            }
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn models(
         let theirs = scaled((model::price(&escaped, model) >> 16) + u64::from(lost) * 16);
         let least = if some { scaled(model::entropy(&histogram)) } else { 0 };
         // A table takes some 400 bits where so many symbols occur.
-        if least > 0 && theirs < least + 400 {
+        if least > 0 && theirs < least + 1600 {
             escape_missing(symbols, model, missing, level);
             bits += theirs;
             continue;

@@ -17,6 +17,8 @@ mod decode;
 mod encode;
 mod expand;
 mod fit;
+#[cfg(target_arch = "x86_64")]
+mod groups;
 mod level;
 #[cfg(target_arch = "x86_64")]
 mod lines;
@@ -450,7 +452,7 @@ fn together<T: Count>(
     decode::run_together(&parts, &mut scratch.others[..blocks.len()], level)?;
     let mut symbols = Vec::with_capacity(blocks.len());
     for ((block, s), parts) in blocks.iter().zip(&mut scratch.others).zip(parts) {
-        symbols.push(decode::finish(parts, shape(block), s)?);
+        symbols.push(decode::finish(parts, shape(block), s, level)?);
     }
     let across = |b: &Beside<'_>| b.columns / placement::GROUP;
     let starts: Vec<Vec<usize>> = blocks
@@ -467,8 +469,10 @@ fn together<T: Count>(
     let frame = rows * width;
     let some = (CACHED / frame).clamp(1, scans.len());
     let buffer = &mut scratch.beside;
-    buffer.resize((some * frame * T::BYTES).div_ceil(4).max(buffer.len()), 0);
-    let cached: &mut [T] = &mut bytemuck::cast_slice_mut(buffer)[..some * frame];
+    buffer.resize(((some * frame * T::BYTES).div_ceil(4) + 16).max(buffer.len()), 0);
+    // Vectors that begin where a line of the cache does are written in one step.
+    let first = buffer.as_ptr().align_offset(64).min(16);
+    let cached: &mut [T] = &mut bytemuck::cast_slice_mut(&mut buffer[first..])[..some * frame];
     for first in scans.clone().step_by(some) {
         let now = first..scans.end.min(first + some);
         expansions.iter().for_each(|e| e.write(now.clone(), cached, frame, level));

@@ -27,7 +27,7 @@ pub(super) const EVEN: usize = MEANS.len();
 pub(super) const FIXED: usize = EVEN + 1;
 
 /// The first model whose symbols are fours, and the first whose are pairs.
-const FOURS: usize = 14;
+const FOURS: usize = 22;
 const PAIRS: usize = 30;
 
 /// What the symbols of a fixed model stand for.
@@ -44,6 +44,9 @@ pub(super) fn nearest(sum: u64, n: u64) -> usize {
     let mean = (u128::from(sum) << 20) / u128::from(n.max(1));
     MEANS.windows(2).position(|m| mean < u128::from(m[0] + m[1]) / 2).unwrap_or(MEANS.len() - 1)
 }
+
+/// Tuples of this probability, in units of 2^-30, have a symbol in a fixed model: an eighth of 2^-12.
+const LEAST_LIKELY: u64 = 1 << 15;
 
 /// Frequencies of a fixed model. Integer arithmetic throughout: they are part of the format.
 fn fixed_frequencies(index: usize) -> Frequencies {
@@ -64,7 +67,8 @@ fn fixed_frequencies(index: usize) -> Frequencies {
     for (symbol, counts) in tuple.alphabet().tuples[..usize::from(ESCAPE)].iter().enumerate() {
         let of_tuple =
             (0..tuple.counts()).fold(1_u64 << 30, |q, i| (q * p[(counts >> (8 * i) & 255) as usize]) >> 30);
-        let frequency = (of_tuple + (1 << 17)) >> 18;
+        // What is rarer than half of 2^-12 still has a symbol while an escape would cost more.
+        let frequency = ((of_tuple + (1 << 17)) >> 18).max(u64::from(of_tuple >= LEAST_LIKELY));
         if frequency > 0 {
             f[symbol] = frequency as u16;
             rest -= of_tuple;
@@ -132,13 +136,18 @@ pub(super) fn written_bits(f: &Frequencies) -> u64 {
 pub(super) fn read_frequencies(bits: &mut BitReader<'_>) -> Result<Frequencies> {
     let mut f = [0; 256];
     let mut sum = 0;
-    for v in &mut f {
+    let mut at = 0;
+    while at < f.len() {
+        // Zeros are ones in the string; most stand in a row.
+        at += bits.ones(f.len() - at)?;
+        let Some(v) = f.get_mut(at) else { break };
         let value = bits.gamma()? - 1;
         sum += value.min(u64::from(SCALE) + 1);
         if value >= u64::from(SCALE) || sum > u64::from(SCALE) {
             return Err(Error::corrupt(format!("frequencies of symbols beyond {SCALE}")));
         }
         *v = value as u16;
+        at += 1;
     }
     if sum != u64::from(SCALE) {
         return Err(Error::corrupt(format!("frequencies of symbols whose sum is {sum}, not {SCALE}")));
@@ -153,9 +162,14 @@ pub(super) type Slots = [u32; SCALE as usize];
 pub(super) fn fill_slots(f: &Frequencies, slots: &mut Slots) {
     let mut at = 0;
     for (symbol, f) in f.iter().enumerate() {
-        let f = usize::from(*f);
-        for (offset, slot) in slots[at..at + f].iter_mut().enumerate() {
-            *slot = symbol as u32 | (offset as u32) << 8 | (f as u32) << 20;
+        let (f, first) = (usize::from(*f), symbol as u32 | u32::from(*f) << 20);
+        let slot = |offset: usize| first | (offset as u32) << 8;
+        for offset in (0..f).step_by(16) {
+            // Whole vectors; what is too much is written again by the next symbol.
+            match slots[at + offset..].first_chunk_mut::<16>() {
+                Some(slots) => *slots = std::array::from_fn(|i| slot(offset + i)),
+                None => (offset..f).for_each(|i| slots[at + i] = slot(i)),
+            }
         }
         at += f;
     }

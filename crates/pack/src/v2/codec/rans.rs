@@ -91,21 +91,24 @@ fn step(state: u32, symbol: usize, steps: &Steps, words: &mut [u16], at: &mut us
 pub(super) struct Decoder<'a> {
     states: [u32; MANY],
     n: usize,
-    /// Words, with [`SLACK`] bytes behind them.
     words: &'a [u8],
     at: usize,
+    /// The last words, which are fewer than a round may take, and zeros behind them; once they are what is read from,
+    /// how many bytes of words there are.
+    tail: [u8; 2 * SLACK],
+    in_tail: Option<usize>,
     level: Level,
 }
 
-/// Bytes behind the words that kernels may read.
+/// Bytes that a round takes at most; kernels look at as many.
 pub(super) const SLACK: usize = 2 * MANY;
 
 impl<'a> Decoder<'a> {
-    /// Begins with `n` states, [`MANY`] or [`FEW`]; `padded` keeps a copy of the words.
+    /// Begins with `n` states, [`MANY`] or [`FEW`].
     ///
     /// # Errors
     /// `Corrupt` where the states are missing, or one is too low.
-    pub fn new(bytes: &[u8], n: usize, padded: &'a mut Vec<u8>, level: Level) -> Result<Self> {
+    pub fn new(bytes: &'a [u8], n: usize, level: Level) -> Result<Self> {
         let Some((head, words)) = bytes.split_at_checked(4 * n).filter(|(_, words)| words.len() % 2 == 0)
         else {
             return Err(Error::corrupt("a block ends within its symbols"));
@@ -117,10 +120,7 @@ impl<'a> Decoder<'a> {
                 return Err(Error::corrupt("a state of a block's symbols is too low"));
             }
         }
-        padded.clear();
-        padded.extend_from_slice(words);
-        padded.resize(words.len() + SLACK, 0);
-        Ok(Self { states, n, words: padded, at: 0, level })
+        Ok(Self { states, n, words, at: 0, tail: [0; 2 * SLACK], in_tail: None, level })
     }
 
     /// Decodes one run.
@@ -128,47 +128,58 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// `Corrupt` where the words end too early.
     pub fn run(&mut self, slots: &Slots, out: &mut [u8]) -> Result<()> {
-        let done = match self.n {
-            MANY => {
-                let done = wide::rounds(self.level, &mut self.states, slots, self.words, &mut self.at, out);
-                run_safely::<MANY>(&mut self.states, slots, self.words, &mut self.at, &mut out[done..])
-            }
-            _ => run_safely::<FEW>(&mut self.states, slots, self.words, &mut self.at, out),
-        };
-        match done {
-            true => Ok(()),
-            false => Err(Error::corrupt("the symbols of a block end too early")),
+        let mut done = self.some(slots, out);
+        if done < out.len() && self.in_tail.is_none() {
+            let rest = &self.words[self.at..];
+            self.tail[..rest.len()].copy_from_slice(rest);
+            (self.in_tail, self.at) = (Some(rest.len()), 0);
+            done += self.some(slots, &mut out[done..]);
         }
+        if done < out.len() || self.in_tail.is_some_and(|n| self.at > n) {
+            return Err(Error::corrupt("the symbols of a block end too early"));
+        }
+        Ok(())
+    }
+
+    /// Decodes symbols while there are bytes for another round; tells how many.
+    fn some(&mut self, slots: &Slots, out: &mut [u8]) -> usize {
+        let Self { states, at, tail, .. } = self;
+        let words = self.in_tail.map_or(self.words, |n| &tail[..n + SLACK]);
+        if self.n == FEW {
+            return run_safely::<FEW>(states, slots, words, at, out);
+        }
+        let done = wide::rounds(self.level, states, slots, words, at, out);
+        done + run_safely::<MANY>(states, slots, words, at, &mut out[done..])
     }
 
     /// Rounds of 32 symbols of this block, to be decoded together with others'.
     pub fn strand<'s>(&'s mut self, slots: &'s Slots, out: &'s mut [u8]) -> Option<wide::Strand<'s>> {
-        let strand =
-            wide::Strand { states: &mut self.states, slots, words: self.words, at: &mut self.at, out };
+        let words = self.in_tail.map_or(self.words, |n| &self.tail[..n + SLACK]);
+        let strand = wide::Strand { states: &mut self.states, slots, words, at: &mut self.at, out };
         (self.n == MANY).then_some(strand)
     }
 
     /// Refuses words that are left over and states that are not back where encoding began.
     pub fn finish(self) -> Result<()> {
         let back = self.states[..self.n].iter().all(|s| *s == LOW);
-        if self.at + SLACK != self.words.len() || !back {
+        if self.at != self.in_tail.unwrap_or(self.words.len()) || !back {
             return Err(Error::corrupt("the symbols of a block don't end where they should"));
         }
         Ok(())
     }
 }
 
-/// Decodes a run with the first `N` states, one after the other; false where words are missing.
-pub(super) fn run_safely<const N: usize>(
+/// Decodes symbols with the first `N` states, one after the other, while there are bytes for another round; tells how many.
+fn run_safely<const N: usize>(
     states: &mut [u32; MANY],
     slots: &Slots,
     words: &[u8],
     at: &mut usize,
     out: &mut [u8],
-) -> bool {
+) -> usize {
+    let mut done = 0;
     for symbols in out.chunks_mut(N) {
-        // The words of a round all lie before the slack's end, as soon as the first does before its beginning.
-        let Some(next) = words.get(*at..).and_then(|w| w.first_chunk::<SLACK>()) else { return false };
+        let Some(next) = words.get(*at..).and_then(|w| w.first_chunk::<SLACK>()) else { break };
         let mut used = 0;
         for (symbol, state) in symbols.iter_mut().zip(states.iter_mut()) {
             let slot = slots[(*state % SCALE) as usize];
@@ -180,8 +191,9 @@ pub(super) fn run_safely<const N: usize>(
             used += 2 * usize::from(low);
         }
         *at += used;
+        done += symbols.len();
     }
-    *at + SLACK <= words.len()
+    done
 }
 
 #[cfg(test)]
@@ -275,8 +287,7 @@ mod tests {
             let bytes = encode(Level::Safe);
             levels().into_iter().for_each(|level| assert_eq!(encode(level), bytes, "{level:?}"));
             let decode = |bytes: &[u8], level| {
-                let mut padded = Vec::new();
-                let mut decoder = Decoder::new(bytes, n, &mut padded, level)?;
+                let mut decoder = Decoder::new(bytes, n, level)?;
                 let mut all = Vec::new();
                 for (run, model) in runs.iter().zip(&models) {
                     let mut slots = [0; SCALE as usize];

@@ -12,7 +12,10 @@ pub(super) fn copy<T: Count>(from: &[T], to: &mut [T], far: bool, level: Level) 
     if far && level >= Level::Avx2 {
         let (from, to): (&[u8], &mut [u8]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
         // SAFETY: the level was detected.
-        unsafe { around_caches(from, to) };
+        match level {
+            Level::Avx512 => unsafe { lines_around_caches(from, to) },
+            _ => unsafe { around_caches(from, to) },
+        }
         return;
     }
     let _ = (far, level);
@@ -52,6 +55,38 @@ fn around_caches(from: &[u8], to: &mut [u8]) {
             _mm256_stream_si256(to.as_mut_ptr().cast(), v);
         }
     }
+}
+
+/// As [`around_caches`], a line at a time, and without calls for what is left at both ends.
+///
+/// # Safety
+/// AVX-512 F, BW and VL were detected.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2")]
+fn lines_around_caches(from: &[u8], to: &mut [u8]) {
+    use std::arch::x86_64::{
+        _mm512_loadu_si512, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_stream_si512,
+    };
+    assert_eq!(from.len(), to.len());
+    let lead = to.as_ptr().align_offset(64).min(to.len());
+    let few = |from: &[u8], to: &mut [u8]| {
+        let n = from.len().min(to.len()).min(64) as u32;
+        let mask = u64::MAX.checked_shr(64 - n).unwrap_or(0);
+        // SAFETY: only the first `n` bytes are read and written.
+        unsafe {
+            let v = _mm512_maskz_loadu_epi8(mask, from.as_ptr().cast());
+            _mm512_mask_storeu_epi8(to.as_mut_ptr().cast(), mask, v);
+        }
+    };
+    let (first, from) = from.split_at(lead);
+    let (to_first, to) = to.split_at_mut(lead);
+    few(first, to_first);
+    let ((lines, rest), (to, to_rest)) = (from.as_chunks::<64>(), to.as_chunks_mut::<64>());
+    for (from, to) in lines.iter().zip(to) {
+        // SAFETY: both have 64 bytes, and `to` is aligned to as many: `lead` was skipped, or nothing is left.
+        unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+    }
+    few(rest, to_rest);
 }
 
 #[cfg(test)]

@@ -59,6 +59,8 @@ pub(super) struct Alphabet {
     pub tuples: [u64; 256],
     /// The first four counts of each symbol in 16 bits each.
     pub wide: [[u16; 4]; 256],
+    /// All eight counts of each symbol in 16 bits each, where it stands for eight.
+    pub eights: [[u16; 8]; 256],
     /// The symbol of each key: the counts at [`Tuple::bits`] bits each. Three bytes more, so that four can be read from each.
     symbols: Vec<u8>,
 }
@@ -69,8 +71,8 @@ impl Alphabet {
         let counts = |key: u32| (0..k as u32).map(move |i| key >> (bits * i) & ((1 << bits) - 1));
         let bytes = |key: u32| counts(key).enumerate().map(|(i, v)| u64::from(v) << (8 * i)).sum::<u64>();
         let keys = 1_u32 << (bits * k as u32);
-        let mut alphabet =
-            Self { tuples: [0; 256], wide: [[0; 4]; 256], symbols: vec![ESCAPE; keys as usize + 3] };
+        let symbols = vec![ESCAPE; keys as usize + 3];
+        let mut alphabet = Self { tuples: [0; 256], wide: [[0; 4]; 256], eights: [[0; 8]; 256], symbols };
         if tuple == Tuple::Two {
             for key in 0..256 {
                 alphabet.tuples[key as usize] = bytes(key);
@@ -87,6 +89,7 @@ impl Alphabet {
         for (symbol, (_, key)) in ranked.into_iter().take(usize::from(ESCAPE)).enumerate() {
             alphabet.tuples[symbol] = bytes(key);
             alphabet.wide[symbol] = std::array::from_fn(|i| (bytes(key) >> (8 * i)) as u16 & 255);
+            alphabet.eights[symbol] = bytes(key).to_le_bytes().map(u16::from);
             alphabet.symbols[key as usize] = symbol as u8;
         }
         alphabet

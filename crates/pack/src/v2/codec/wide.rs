@@ -59,6 +59,20 @@ pub(super) fn rounds_of_several(level: Level, strands: &mut [Strand<'_>]) -> usi
     0
 }
 
+/// Lists the places of a symbol; it is rare.
+pub(super) fn find(level: Level, symbol: u8, symbols: &[u8], to: &mut Vec<u32>) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level was detected.
+        Level::Avx512 => unsafe { x86::find_avx512(symbol, symbols, to) },
+        _ => super::each_from(symbol, symbols, |at| {
+            if symbols[at] == symbol {
+                to.push(at as u32);
+            }
+        }),
+    }
+}
+
 /// Encodes as many whole rounds as a kernel exists for, from the end; writes words before `at` and returns the symbols
 /// done. There must be a word before `at` for each symbol.
 pub(super) fn encode(
@@ -118,7 +132,7 @@ mod x86 {
             }
         }
 
-        /// One round takes at most 64 bytes, which the slack makes good behind the last word.
+        /// One round takes at most 64 bytes; where fewer are left, others do what is to do.
         #[inline(always)]
         fn has_words(&self) -> bool {
             self.at + SLACK <= self.words.len()
@@ -283,6 +297,37 @@ mod x86 {
         symbols.len() / MANY * MANY
     }
 
+    /// # Safety
+    /// AVX-512 F and BW, and BMI1, were detected.
+    #[target_feature(enable = "avx512f,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn find_avx512(symbol: u8, symbols: &[u8], to: &mut Vec<u32>) {
+        let wanted = _mm512_set1_epi8(symbol as i8);
+        for (i, chunk) in symbols.chunks(64).enumerate() {
+            let some = u64::MAX >> (64 - chunk.len());
+            // SAFETY: only as many bytes are read as the chunk has.
+            let v = unsafe { _mm512_maskz_loadu_epi8(some, chunk.as_ptr().cast()) };
+            let mut found = _mm512_mask_cmpeq_epi8_mask(some, v, wanted);
+            if found == 0 {
+                continue;
+            }
+            let n = found.count_ones() as usize;
+            // The first four in any case: cheaper than a branch for each, which nobody can predict.
+            to.reserve(n.max(4));
+            let (first, spare) = (64 * i as u32, to.spare_capacity_mut());
+            for place in &mut spare[..4] {
+                place.write(first + found.trailing_zeros());
+                found &= found.wrapping_sub(1);
+            }
+            for place in &mut spare[4..n.max(4)] {
+                place.write(first + found.trailing_zeros());
+                found &= found.wrapping_sub(1);
+            }
+            let len = to.len() + n;
+            // SAFETY: as many were written.
+            unsafe { to.set_len(len) };
+        }
+    }
+
     /// For each set of lanes that take a word: which of the eight next words each lane takes.
     static TAKES: [[u32; 8]; 256] = takes();
 
@@ -321,7 +366,7 @@ mod x86 {
         let mut done = 0;
         let mut now = *at;
         for symbols in out.chunks_exact_mut(MANY) {
-            // One round takes at most 64 bytes, which the slack makes good behind the last word.
+            // One round takes at most 64 bytes; where fewer are left, others do what is to do.
             if now + SLACK > words.len() {
                 break;
             }
@@ -367,5 +412,32 @@ mod x86 {
             unsafe { _mm256_storeu_si256(states.as_mut_ptr().add(8 * i).cast(), x) };
         }
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v2::codec::level::levels;
+
+    #[test]
+    fn every_level_finds_a_symbol_at_all_its_places() {
+        let mut x = 11_u64;
+        for n in [0, 1, 31, 63, 64, 65, 200, 1000] {
+            for often in [1, 3, 20, 300] {
+                let symbols: Vec<u8> = (0..n)
+                    .map(|_| {
+                        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                        if (x >> 40) % often == 0 { 255 } else { (x >> 33) as u8 & 127 }
+                    })
+                    .collect();
+                let expected: Vec<u32> = (0..n as u32).filter(|i| symbols[*i as usize] == 255).collect();
+                for level in levels() {
+                    let mut found = vec![7];
+                    find(level, 255, &symbols, &mut found);
+                    assert_eq!((found[0], &found[1..]), (7, &expected[..]), "{level:?}");
+                }
+            }
+        }
     }
 }
