@@ -69,7 +69,7 @@ impl Decode for Stream<'_> {
             let (last, stored) = begin(self.tables, &mut bits, dst, op)?;
             op = match stored {
                 Some(end) => end,
-                None => block(self.tables.meant(), &mut bits, dst, op, &copy)?,
+                None => block(self.level, self.tables.meant(), &mut bits, dst, op, &copy)?,
             };
             if self.zlib {
                 // Block by block, while its data are in the cache.
@@ -221,6 +221,7 @@ const LEAST: u32 = DISTANCE_BITS + 13 + SYMBOL_BITS;
 /// Decodes one compressed block; returns where its output ends.
 #[inline(always)]
 pub(super) fn block(
+    level: Level,
     tables: &Tables,
     bits: &mut Bits,
     dst: &mut [u8],
@@ -236,7 +237,7 @@ pub(super) fn block(
         ended = fast.run::<false>(tables, dst, last_op, copy)?;
     }
     let op = fast.leave(bits);
-    if ended { Ok(op) } else { careful(tables, bits, dst, op) }
+    if ended { Ok(op) } else { careful(level, tables, bits, dst, op) }
 }
 
 /// What the fast loop keeps in registers.
@@ -445,34 +446,52 @@ fn value(bits: &mut Bits, entry: u32) -> usize {
     value
 }
 
-/// The same, symbol by symbol, to the end of the block.
-fn careful(tables: &Tables, bits: &mut Bits, dst: &mut [u8], mut op: usize) -> Result<usize> {
-    loop {
-        bits.refill_slowly();
-        let entry = look_up(bits, &tables.symbols, tables.symbol_bits)?;
-        if entry & LITERAL != 0 {
-            bits.drop(entry & 0xff);
-            let room = dst.len();
-            *dst.get_mut(op).ok_or_else(|| too_much(room))? = (entry >> 16) as u8;
-            op += 1;
-            continue;
+/// The same, symbol by symbol, to the end of the block. It is a function of its own, which leaves the fast loop its
+/// registers.
+#[inline(never)]
+fn careful(level: Level, tables: &Tables, bits: &mut Bits, dst: &mut [u8], op: usize) -> Result<usize> {
+    with_copy(level, Careful { tables, bits, op }, &[], dst)
+}
+
+/// What is left of a block. The last bytes of a stream may hold a hundred copies of one value: these are worth vectors.
+struct Careful<'l, 'a> {
+    tables: &'l Tables,
+    bits: &'l mut Bits<'a>,
+    op: usize,
+}
+
+impl Decode for Careful<'_, '_> {
+    #[inline(always)]
+    fn decode(self, _src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
+        let Self { tables, bits, mut op } = self;
+        loop {
+            bits.refill_slowly();
+            let entry = look_up(bits, &tables.symbols, tables.symbol_bits)?;
+            if entry & LITERAL != 0 {
+                bits.drop(entry & 0xff);
+                let room = dst.len();
+                *dst.get_mut(op).ok_or_else(|| too_much(room))? = (entry >> 16) as u8;
+                op += 1;
+                continue;
+            }
+            if entry & END != 0 {
+                bits.drop(entry & 0xff);
+                return Ok(op);
+            }
+            let length = value(bits, entry);
+            bits.refill_slowly();
+            let entry = look_up(bits, &tables.distances, tables.distance_bits)?;
+            let distance = value(bits, entry);
+            if copy.back(dst, op, distance, length).is_none() {
+                return Err(bad_copy(dst.len(), op, length));
+            }
+            op += length;
         }
-        if entry & END != 0 {
-            bits.drop(entry & 0xff);
-            return Ok(op);
-        }
-        let length = value(bits, entry);
-        bits.refill_slowly();
-        let entry = look_up(bits, &tables.distances, tables.distance_bits)?;
-        let distance = value(bits, entry);
-        if crate::lz77::copy_back(dst, op, distance, length).is_none() {
-            return Err(bad_copy(dst.len(), op, length));
-        }
-        op += length;
     }
 }
 
 /// The entry of the next code, for which there are enough bits.
+#[inline(always)]
 fn look_up(bits: &mut Bits, table: &[u32], index_bits: u32) -> Result<u32> {
     let mut entry = table[bits.held as usize & ((1 << index_bits) - 1)];
     if entry & LINK != 0 && entry & EXCEPTION != 0 {

@@ -72,7 +72,7 @@ impl<'a> Lane<'a> {
     /// Decodes what is left of a compressed block and goes on into the next, or to the end.
     fn advance(&mut self, level: Level) {
         let Self { tables, bits, dst, op, at } = self;
-        let done = with_copy(level, Advance { tables, bits, op: *op, at }, &[], dst);
+        let done = with_copy(level, Advance { level, tables, bits, op: *op, at }, &[], dst);
         match done {
             Ok(end) => *op = end,
             Err(e) => *at = At::End(Err(e)),
@@ -94,6 +94,7 @@ impl<'a> Lane<'a> {
 /// Decodes what is left of a compressed block and goes on into the next, or to the end; the result is where the output
 /// ends.
 struct Advance<'l, 'a> {
+    level: Level,
     tables: &'l mut Tables,
     bits: &'l mut Bits<'a>,
     op: usize,
@@ -103,9 +104,9 @@ struct Advance<'l, 'a> {
 impl Decode for Advance<'_, '_> {
     #[inline(always)]
     fn decode(self, _src: &[u8], dst: &mut [u8], copy: impl Copy) -> Result<usize> {
-        let Self { tables, bits, mut op, at } = self;
+        let Self { level, tables, bits, mut op, at } = self;
         if let At::Block { last } = *at {
-            op = block(tables.meant(), bits, dst, op, &copy)?;
+            op = block(level, tables.meant(), bits, dst, op, &copy)?;
             *at = At::after(last);
         }
         while let At::Begin = at {

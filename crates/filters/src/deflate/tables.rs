@@ -263,7 +263,7 @@ fn fill(
     let (mut code, mut next, mut free) = (0_usize, 0, index);
     let (mut prefix, mut start) = (usize::MAX, 0);
     for length in 1..=MOST_BITS as u32 {
-        if length > 1 && length <= index_bits {
+        if next > 0 && length <= index_bits {
             let (written, twice) = table[..1 << length].split_at_mut(1 << (length - 1));
             twice.copy_from_slice(written);
         }
