@@ -11,13 +11,19 @@ const BITS: u32 = 12;
 /// Most units of a job.
 pub(super) const MOST: usize = (1 << BITS) - 1;
 
+/// A number on lines of its own: the helper looks at the word all the time, and would take the lines of all beside it
+/// from the owner.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
 /// One job at a time.
 #[derive(Debug)]
 pub(super) struct Claims {
     /// The job's number, the first unit that nobody took, and the one behind the last.
-    word: AtomicU64,
+    word: Line,
     /// Units that the helper finished since the job was opened.
-    finished: AtomicU64,
+    finished: Line,
 }
 
 fn word(job: u64, front: u64, end: u64) -> u64 {
@@ -30,27 +36,27 @@ fn parts(word: u64) -> (u64, u64, u64) {
 
 impl Claims {
     pub fn new() -> Self {
-        Self { word: AtomicU64::new(0), finished: AtomicU64::new(0) }
+        Self { word: Line(AtomicU64::new(0)), finished: Line(AtomicU64::new(0)) }
     }
 
     /// Opens a job of at most [`MOST`] units: who takes one sees all that was written before. For the owner, when
     /// the helper finished what it took of the job before.
     pub fn open(&self, units: usize) {
-        let (job, ..) = parts(self.word.load(Ordering::Relaxed));
-        self.finished.store(0, Ordering::Relaxed);
-        self.word.store(word(job.wrapping_add(1), 0, units.min(MOST) as u64), Ordering::Release);
+        let (job, ..) = parts(self.word.0.load(Ordering::Relaxed));
+        self.finished.0.store(0, Ordering::Relaxed);
+        self.word.0.store(word(job.wrapping_add(1), 0, units.min(MOST) as u64), Ordering::Release);
     }
 
     /// Changes the word unless all units were taken; the one before.
     fn take(&self, left: impl Fn(u64, u64, u64) -> u64) -> Option<(u64, u64)> {
-        let mut seen = self.word.load(Ordering::Relaxed);
+        let mut seen = self.word.0.load(Ordering::Relaxed);
         loop {
             let (job, front, end) = parts(seen);
             if front >= end {
                 return None;
             }
             let left = left(job, front, end);
-            match self.word.compare_exchange_weak(seen, left, Ordering::Acquire, Ordering::Relaxed) {
+            match self.word.0.compare_exchange_weak(seen, left, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some((front, end)),
                 Err(now) => seen = now,
             }
@@ -71,16 +77,16 @@ impl Claims {
     pub fn close(&self) -> usize {
         // What is there when all were taken stays, but for the owner.
         self.take(|job, _, end| word(job, end, end));
-        parts(self.word.load(Ordering::Relaxed)).2 as usize
+        parts(self.word.0.load(Ordering::Relaxed)).2 as usize
     }
 
     /// The helper is done with a unit, and touches nothing of the job any more.
     pub fn finish(&self) {
-        self.finished.fetch_add(1, Ordering::Release);
+        self.finished.0.fetch_add(1, Ordering::Release);
     }
 
     /// Has the helper finished so many? All that it wrote is then seen.
     pub fn has_finished(&self, units: usize) -> bool {
-        self.finished.load(Ordering::Acquire) >= units as u64
+        self.finished.0.load(Ordering::Acquire) >= units as u64
     }
 }

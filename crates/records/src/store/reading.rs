@@ -16,9 +16,8 @@ use tensilo_filters::deflate::Inflate;
 
 /// Cells of a block.
 const AHEAD: usize = 16;
-/// Raw cells of a block, and how much of each is asked for ahead.
+/// Raw cells that are looked up before the first of them is copied.
 const COPIED: usize = 8;
-const BEGIN: usize = 256;
 /// Most stored bytes of a cell that are asked for ahead; then the processor sees that they are read in order.
 const ASKED: u64 = 1 << 10;
 /// Bytes between two looks at the monitor.
@@ -137,45 +136,39 @@ impl Snapshot {
         buffer: &mut FieldBuffer<'_>,
     ) -> Result<usize> {
         let (field, whole) = (buffer.field, buffer.bytes.len());
-        let mut blocks = ids.chunks(COPIED);
-        let mut next = self.find_compared(bytes, blocks.next().unwrap_or_default(), field);
+        let len = self.forms[field].step;
+        // The next cells in turn; `found` counts them all, and stays when one is not found.
+        let mut ring = [&[][..]; COPIED];
+        let mut found = 0;
+        let mut more = (0..COPIED).all(|_| self.find_next(bytes, ids, field, &mut ring, &mut found));
         let mut copied = 0;
-        loop {
-            let (found, n) = next;
-            let last = n < COPIED;
-            if !last {
-                next = self.find_compared(bytes, blocks.next().unwrap_or_default(), field);
-            }
-            for stored in &found[..n] {
-                let range = buffer.range(first + copied, stored.len() as u64)?;
-                streaming::copy(stored, &mut buffer.bytes[range], whole);
-                copied += 1;
-            }
-            if last {
-                return Ok(copied);
-            }
+        while copied < found {
+            let stored = ring[copied % COPIED];
+            more = more && self.find_next(bytes, ids, field, &mut ring, &mut found);
+            let range = buffer.range(first + copied, len)?;
+            streaming::copy(stored, &mut buffer.bytes[range], whole);
+            copied += 1;
         }
+        Ok(copied)
     }
 
-    /// Finds raw cells that were compared, up to the first that is another or was not, and asks for their bytes; how
-    /// many.
+    /// Finds the next raw cell that was compared and asks for its bytes; false when it is another or was not.
     #[inline(always)]
-    fn find_compared<'a>(
-        &'a self,
+    fn find_next<'a>(
+        &self,
         bytes: &Bytes<'a>,
         ids: &[u64],
         field: usize,
-    ) -> ([&'a [u8]; COPIED], usize) {
+        ring: &mut [&'a [u8]; COPIED],
+        found: &mut usize,
+    ) -> bool {
         let len = self.forms[field].step;
-        let mut found = [&[][..]; COPIED];
-        let mut n = 0;
-        for (slot, id) in found.iter_mut().zip(ids) {
-            let Some(stored) = self.find(bytes, *id, field, len) else { break };
-            streaming::ask(stored.get(..BEGIN).unwrap_or(stored));
-            *slot = stored;
-            n += 1;
-        }
-        (found, n)
+        let stored = ids.get(*found).and_then(|id| self.find(bytes, *id, field, len));
+        let Some(stored) = stored else { return false };
+        streaming::ask(stored.get(..ASKED as usize).unwrap_or(stored));
+        ring[*found % COPIED] = stored;
+        *found += 1;
+        true
     }
 
     /// Reads cells of whatever kind by blocks, each looked up while the one before it has not been decoded.
