@@ -96,6 +96,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Nothing becomes durable by it and nothing is lost; a disk without a cache ignores it.
     fn drop_cached(&self, _offset: u64, _len: u64) {}
 
+    /// A hint: start writing this range to the disk, so that a later [`sync`](Self::sync) has less to wait for.
+    ///
+    /// Nothing becomes durable by it; a disk without a cache ignores it.
+    fn write_out(&self, _offset: u64, _len: u64) {}
+
     /// Takes a lock without waiting.
     ///
     /// # Errors

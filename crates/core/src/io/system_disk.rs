@@ -1,6 +1,7 @@
 //! The operating system's disk: the one place that calls the functions which change it.
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that may change a disk")]
+#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "sync_file_range has no safe form"))]
 
 use super::disk::{Disk, DiskFile, LockKind};
 use super::source::{Fingerprint, fingerprint_of};
@@ -158,6 +159,15 @@ impl DiskFile for SystemFile {
         let len = std::num::NonZeroU64::new(len.saturating_add(offset - start));
         // A hint may fail without harm.
         rustix::fs::fadvise(&self.file, start, len, rustix::fs::Advice::DontNeed).ok();
+    }
+
+    #[cfg(target_os = "linux")]
+    fn write_out(&self, offset: u64, len: u64) {
+        use std::os::fd::AsRawFd;
+        let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
+        // SAFETY: the descriptor is that of a file which is open as long as `self` lives; no memory is passed. A hint
+        // may fail without harm.
+        unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
     }
 
     fn try_lock(&self, kind: LockKind) -> Result<()> {

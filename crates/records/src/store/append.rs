@@ -1,10 +1,14 @@
 //! Appending: a block of records at a time, field after field, compressed by several threads and written in order.
 
-use super::codec::Codecs;
+use super::appender::Appender;
+use super::codec::{Codec, Codecs, Encoding};
 use super::entry::{Ahead, ENTRY, Entry, INLINE, LARGEST_CELL, Stored};
+use super::gather::held;
+use super::snapshot::FieldForm;
 use super::writer::StoreWriter;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use tensilo_core::io::DiskFile;
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Monitor, Quiet, Result};
 
@@ -45,6 +49,7 @@ struct Share<'a> {
     /// The stored bytes, unless they are the source's.
     stored: Vec<u8>,
     borrowed: bool,
+    encoded: bool,
     entries: Vec<Entry>,
 }
 
@@ -176,27 +181,24 @@ impl StoreWriter {
         }
         let shares: Vec<_> = shares.into_iter().map(Mutex::new).collect();
         let threads = if bytes >= PARALLEL { self.options.threads } else { Threads::ONE };
-        let lent = || self.pool.take();
-        let this = &*self;
+        let Self { next, file, pool, forms, encodings, dictionaries, .. } = self;
+        let (encoder, file) = (Encoder { forms, encodings, dictionaries }, &**file);
+        let entries = vec![Vec::with_capacity(range.len()); columns.len()];
+        let placing = Mutex::new(Placing { next, file, shares: &shares, placed: 0, entries });
+        let lent = || pool.take();
         threads.for_each(shares.len(), monitor, "appending", bytes, lent, |codecs, k, done| {
             let Some(share) = shares.get(k) else { return Ok(()) };
-            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
-            this.encode(codecs, &mut share)?;
-            done.add(share.bytes.len() as u64);
-            Ok(())
-        })?;
-        let mut entries: Vec<Vec<Entry>> = vec![Vec::with_capacity(range.len()); columns.len()];
-        for share in shares {
-            let mut share = share.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let stored = if share.borrowed { share.bytes } else { &share.stored };
-            let base = self.next.put(&*self.file, stored)?;
-            for entry in &mut share.entries {
-                if entry.codec != Stored::Inline {
-                    entry.offset += base;
-                }
+            {
+                let mut share = held(share);
+                encoder.encode(codecs, &mut share)?;
+                done.add(share.bytes.len() as u64);
             }
-            entries[share.field].append(&mut share.entries);
-        }
+            // What comes next in the file is written meanwhile, by whoever finds nobody at it.
+            placing.try_lock().map_or(Ok(()), |mut placing| placing.place())
+        })?;
+        let mut placing = placing.into_inner().unwrap_or_else(PoisonError::into_inner);
+        placing.place()?;
+        let entries = placing.entries;
         let mut record = Vec::with_capacity(columns.len() * ENTRY);
         for i in 0..range.len() {
             record.clear();
@@ -241,23 +243,74 @@ impl StoreWriter {
                 lens,
                 stored: Vec::new(),
                 borrowed: false,
+                encoded: false,
                 entries: Vec::with_capacity(end - at),
             });
             at = end;
         }
     }
+}
 
+/// Puts shares into the file, in their order, as soon as they are encoded.
+struct Placing<'a> {
+    next: &'a mut Appender,
+    file: &'a dyn DiskFile,
+    shares: &'a [Mutex<Share<'a>>],
+    /// Shares that were put.
+    placed: usize,
+    /// Entries of each field's cells that were put.
+    entries: Vec<Vec<Entry>>,
+}
+
+impl Placing<'_> {
+    /// Puts the shares that come next and are encoded.
+    fn place(&mut self) -> Result<()> {
+        while let Some(share) = self.shares.get(self.placed) {
+            // Whoever has it is still encoding it.
+            let Ok(mut share) = share.try_lock() else { return Ok(()) };
+            if !share.encoded {
+                return Ok(());
+            }
+            let stored = std::mem::take(&mut share.stored);
+            let base = self.next.put(self.file, if share.borrowed { share.bytes } else { &stored })?;
+            for entry in &mut share.entries {
+                if entry.codec != Stored::Inline {
+                    entry.offset += base;
+                }
+            }
+            let field = share.field;
+            self.entries[field].append(&mut share.entries);
+            self.placed += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What encoding a share needs to know of the store.
+struct Encoder<'a> {
+    forms: &'a [FieldForm],
+    encodings: &'a [Encoding],
+    dictionaries: &'a [Arc<[u8]>],
+}
+
+impl Encoder<'_> {
     fn encode(&self, codecs: &mut Codecs, share: &mut Share<'_>) -> Result<()> {
+        self.encode_cells(codecs, share)?;
+        share.encoded = true;
+        Ok(())
+    }
+
+    fn encode_cells(&self, codecs: &mut Codecs, share: &mut Share<'_>) -> Result<()> {
         let encoding = {
             let mut e = self.encodings[share.field];
             // The most recent dictionary goes with every Zstandard cell.
-            if matches!(e.codec, super::codec::Codec::Zstd(_)) {
+            if matches!(e.codec, Codec::Zstd(_)) {
                 e.dictionary = self.dictionaries.len() as u8;
             }
             e
         };
         let element = self.forms[share.field].element;
-        let raw = encoding == super::codec::Encoding::RAW;
+        let raw = encoding == Encoding::RAW;
         let mut at = 0_usize;
         if let (true, Lens::Same(len, _)) = (raw, &share.lens)
             && *len > INLINE as u64
@@ -285,7 +338,7 @@ impl StoreWriter {
                 &encoding,
                 cell,
                 element,
-                &self.dictionaries,
+                self.dictionaries,
                 &mut share.stored,
             )?);
             at = end;

@@ -7,8 +7,8 @@ use tensilo_core::io::{ByteSource, DiskFile, Fingerprint};
 use tensilo_core::wire::FieldWriter;
 use tensilo_core::{Error, Result};
 
-/// Bytes that are collected before they are written.
-const BUFFER: usize = 4 << 20;
+/// Bytes that are collected before they are written, and from which on the disk is asked to begin with them.
+const BUFFER: usize = 1 << 20;
 
 /// A state in the making, and the bytes that are not written yet.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub(crate) struct Appender {
     /// Where the buffer's bytes go.
     start: u64,
     buffer: Vec<u8>,
+    /// Up to where the disk was asked to write.
+    asked: u64,
 }
 
 /// Where to go back to when an append fails.
@@ -29,7 +31,7 @@ pub(crate) struct Savepoint {
 impl Appender {
     /// Goes on behind `end` from a state.
     pub fn new(state: State, end: u64) -> Self {
-        Self { state, start: end, buffer: Vec::new() }
+        Self { state, start: end, buffer: Vec::new(), asked: end }
     }
 
     /// Where the next byte goes.
@@ -49,6 +51,7 @@ impl Appender {
             None => {
                 self.buffer.clear();
                 self.start = to.end;
+                self.asked = self.asked.min(to.end);
             }
         }
     }
@@ -59,8 +62,18 @@ impl Appender {
             file.write_at(self.start, &self.buffer)?;
             self.start += self.buffer.len() as u64;
             self.buffer.clear();
+            self.write_out(file);
         }
         Ok(())
+    }
+
+    /// Lets the disk begin with what was written, while more is being encoded: the commit then waits less.
+    fn write_out(&mut self, file: &dyn DiskFile) {
+        let len = self.start.saturating_sub(self.asked);
+        if len >= BUFFER as u64 {
+            file.write_out(self.asked, len);
+            self.asked = self.start;
+        }
     }
 
     /// Puts bytes at the end and says where.
@@ -72,6 +85,7 @@ impl Appender {
         if bytes.len() >= BUFFER / 4 && self.buffer.is_empty() {
             file.write_at(at, bytes)?;
             self.start += bytes.len() as u64;
+            self.write_out(file);
         } else {
             self.buffer.extend_from_slice(bytes);
         }
