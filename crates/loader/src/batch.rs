@@ -113,6 +113,8 @@ impl Batch {
             into.push(FieldBuffer { field, bytes: batch.memory.bytes_mut(), places });
         }
         store.gather_into(ids, &mut into, threads, monitor)?;
+        drop(into);
+        batches.iter_mut().for_each(|batch| batch.memory.filled());
         Ok(Self { step: step.number, epoch: step.epoch, ids: ids.to_vec(), fields: batches })
     }
 }

@@ -9,6 +9,7 @@
 
 mod batch;
 pub mod fork;
+mod kept;
 mod loader;
 mod memory;
 mod mixture;

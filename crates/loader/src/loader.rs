@@ -370,7 +370,8 @@ impl<T: Send + 'static> Loader<T> {
     }
 
     /// Ends the threads and drops what is ready. Waits for what is being read; a transform that does not come back
-    /// is left to itself after two seconds.
+    /// is left to itself after two seconds. Up to 64 MiB of memory for large batches are kept for the process' next
+    /// loader.
     pub fn close(&mut self) {
         if self.shared.home.left() {
             self.threads.drain(..).for_each(std::mem::forget);
@@ -398,6 +399,7 @@ impl<T: Send + 'static> Loader<T> {
                 let _ = thread.join();
             }
         }
+        self.shared.work.pool.close();
     }
 }
 

@@ -1,6 +1,9 @@
-//! Memory for batches, used again: what is given back is handed out before anything new is allocated.
+//! Memory for batches, used again: what is given back is handed out before anything new is allocated. When the loader
+//! closes its large memory is kept for the next one.
 
 use crate::fork::Home;
+use crate::kept;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use tensilo_core::buffer::zeroed_vec;
 use tensilo_core::{Budget, Result, limits::Charge};
@@ -16,6 +19,7 @@ pub(crate) struct Pool {
     most: usize,
     budget: Budget,
     home: Home,
+    closed: AtomicBool,
 }
 
 /// Bytes for one field of a batch, aligned for every element type; they go back to their pool when dropped.
@@ -24,12 +28,20 @@ pub struct Memory {
     units: Vec<u128>,
     len: usize,
     pool: Weak<Pool>,
+    /// It was not filled since it came from the system: that is cheaper to give back than to keep.
+    fresh: bool,
     _charge: Charge,
 }
 
 impl Pool {
     pub fn new(most: usize, budget: Budget) -> Arc<Self> {
-        Arc::new(Self { free: Mutex::default(), most, budget, home: Home::here() })
+        Arc::new(Self {
+            free: Mutex::default(),
+            most,
+            budget,
+            home: Home::here(),
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// Memory of `len` bytes whose contents mean nothing.
@@ -42,11 +54,18 @@ impl Pool {
             let fits = |v: &Vec<u128>| v.len() >= needed && v.len() / 2 <= needed;
             free.iter().rposition(fits).map(|i| free.swap_remove(i))
         };
-        let units = match found {
-            Some(units) => units,
-            None => zeroed_vec(needed)?,
+        let (units, fresh) = match found.or_else(|| kept::take(needed)) {
+            Some(units) => (units, false),
+            None => (zeroed_vec(needed)?, true),
         };
-        Ok(Memory { units, len, pool: Arc::downgrade(self), _charge: charge })
+        Ok(Memory { units, len, pool: Arc::downgrade(self), fresh, _charge: charge })
+    }
+
+    /// No batch will be made any more: what is there, and what still comes back, is for other loaders.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(|p| p.into_inner()));
+        free.into_iter().for_each(kept::keep);
     }
 }
 
@@ -60,17 +79,27 @@ impl Memory {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.units)[..self.len]
     }
+
+    /// All of it was written: it is worth being used again.
+    pub(crate) fn filled(&mut self) {
+        self.fresh = false;
+    }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let Some(pool) = self.pool.upgrade() else { return };
+        if self.fresh {
+            return;
+        }
+        let units = std::mem::take(&mut self.units);
+        let Some(pool) = self.pool.upgrade().filter(|pool| !pool.closed.load(Ordering::Relaxed)) else {
+            return kept::keep(units);
+        };
         // After a fork a thread that is not here may hold the pool's lock.
         if pool.home.left() {
             return;
         }
         let mut free = pool.free.lock().unwrap_or_else(|p| p.into_inner());
-        let units = std::mem::take(&mut self.units);
         if free.len() < pool.most {
             free.push(units);
         } else if let Some(smallest) = free.iter_mut().min_by_key(|v| v.len())
@@ -88,7 +117,10 @@ mod tests {
     #[test]
     fn memory_that_was_given_back_is_used_again_and_no_more_than_allowed_is_kept() {
         let pool = Pool::new(2, Budget::default());
-        let three: Vec<Memory> = (0..3).map(|_| pool.take(1000).unwrap()).collect();
+        drop(pool.take(1000).unwrap());
+        assert!(pool.free.lock().unwrap().is_empty(), "what was never filled goes back to the system");
+        let mut three: Vec<Memory> = (0..3).map(|_| pool.take(1000).unwrap()).collect();
+        three.iter_mut().for_each(Memory::filled);
         let addresses: Vec<usize> = three.iter().map(|m| m.bytes().as_ptr().addr()).collect();
         drop(three);
         assert_eq!(pool.free.lock().unwrap().len(), 2);
