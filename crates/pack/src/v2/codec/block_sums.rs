@@ -82,7 +82,7 @@ fn sums_together<T: Count>(
         let body = block.bytes.split_first().filter(|(id, _)| **id == MODELLED).map(|(_, body)| body);
         let body = body.filter(|_| block.mask.len() == block.pixels);
         let body = body.ok_or_else(|| Error::unsupported("a block that is decoded alone"))?;
-        parts.push(decode::header(body, shape(block), 8 * T::BYTES as u32, s)?);
+        parts.push(decode::header(body, shape(block), 8 * T::BYTES as u32, sums.len(), s)?);
     }
     decode::run_together(&parts, &mut others[..blocks.len()], level)?;
     let mut symbols = Vec::with_capacity(blocks.len());
@@ -117,7 +117,7 @@ pub(super) fn masked_at<T: Count>(
         return Ok(());
     };
     let mut rows = std::mem::take(&mut scratch.rows);
-    let done = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level);
+    let done = decode::symbols(body, shape, 8 * T::BYTES as u32, shape.scans, scratch, level);
     let done = done.map(|symbols| add_sums::<T>(level, &symbols, mask, sums, &mut rows));
     scratch.rows = rows;
     done
@@ -192,7 +192,7 @@ pub fn add_pixel_sums<T: Count>(
         }
         return Ok(());
     };
-    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level())?;
+    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, shape.scans, scratch, level())?;
     sums::pixels(&symbols, sums, level());
     Ok(())
 }

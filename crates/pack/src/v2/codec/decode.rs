@@ -20,6 +20,8 @@ pub struct DecodeScratch {
     units: Vec<u8>,
     bases: Vec<u32>,
     placement: Placement,
+    /// Where the decoded symbols of each class end.
+    ends: Vec<usize>,
     symbols: Vec<u8>,
     places: Vec<u32>,
     escapes: Vec<Escape>,
@@ -48,7 +50,7 @@ pub(super) struct Escape {
     pub counts: usize,
 }
 
-/// A block whose symbols are decoded, and whose counts are not yet put together.
+/// A block whose symbols are decoded, of all scans or the first ones, and whose counts are not yet put together.
 #[derive(Debug)]
 pub(super) struct Symbols<'a> {
     pub shape: BlockShape,
@@ -73,9 +75,12 @@ pub(super) struct Parts<'a> {
     raw: &'a [u8],
     coded: &'a [u8],
     states: usize,
+    /// Symbols are decoded to their end.
+    all: bool,
 }
 
-/// Reads all of a modelled block but its symbols; its first byte is gone. Counts have at most `bits` bits.
+/// Reads all of a modelled block but its symbols; its first byte is gone. Counts have at most `bits` bits. Scans from `until` on
+/// are not wanted: what belongs to them is neither decoded nor looked at.
 ///
 /// # Errors
 /// `Corrupt` for bytes that no such block has.
@@ -83,6 +88,7 @@ pub(super) fn header<'a>(
     body: &'a [u8],
     shape: BlockShape,
     bits: u32,
+    until: usize,
     s: &mut DecodeScratch,
 ) -> Result<Parts<'a>> {
     let mut r = FieldReader::new(body, 1, "block");
@@ -120,7 +126,8 @@ pub(super) fn header<'a>(
         return Err(Error::corrupt("a block ends within its raw bits"));
     };
     let states = if flags & MANY_STATES != 0 { MANY } else { FEW };
-    Ok(Parts { escapes, raw, coded, states })
+    s.placement.ends(&s.kinds, until, &mut s.ends);
+    Ok(Parts { escapes, raw, coded, states, all: until >= shape.scans })
 }
 
 /// Lists escapes, once the symbols are decoded.
@@ -130,7 +137,7 @@ pub(super) fn finish<'a>(
     s: &'a mut DecodeScratch,
     level: Level,
 ) -> Result<Symbols<'a>> {
-    list_escapes(parts.escapes, s, level)?;
+    list_escapes(parts, s, level)?;
     Ok(Symbols {
         shape,
         kinds: &s.kinds,
@@ -143,7 +150,7 @@ pub(super) fn finish<'a>(
     })
 }
 
-/// Decodes the symbols of a modelled block, whose first byte is gone.
+/// Decodes the symbols of a modelled block, whose first byte is gone, for the scans before `until`.
 ///
 /// # Errors
 /// As [`header`].
@@ -151,10 +158,11 @@ pub(super) fn symbols<'a>(
     body: &'a [u8],
     shape: BlockShape,
     bits: u32,
+    until: usize,
     scratch: &'a mut DecodeScratch,
     level: Level,
 ) -> Result<Symbols<'a>> {
-    let parts = header(body, shape, bits, scratch)?;
+    let parts = header(body, shape, bits, until, scratch)?;
     let mut course = Course::new(parts, scratch, level)?;
     course.end()?;
     finish(parts, shape, scratch, level)
@@ -205,10 +213,11 @@ struct Course<'a> {
     decoder: Option<Decoder<'a>>,
     sources: &'a [Source],
     tables: &'a [Box<Slots>],
-    starts: &'a [usize],
+    ends: &'a [usize],
     symbols: &'a mut [u8],
     class: usize,
     at: usize,
+    all: bool,
 }
 
 impl<'a> Course<'a> {
@@ -222,15 +231,16 @@ impl<'a> Course<'a> {
             true => None,
             false => Some(Decoder::new(parts.coded, parts.states, level)?),
         };
-        let (sources, tables, starts) = (&s.sources, &s.tables, &s.placement.starts);
-        Ok(Self { decoder, sources, tables, starts, symbols: &mut s.symbols, class: 0, at: 0 })
+        let (sources, tables, ends, all) = (&s.sources, &s.tables, &s.ends, parts.all);
+        Ok(Self { decoder, sources, tables, ends, symbols: &mut s.symbols, class: 0, at: 0, all })
     }
 
     /// Symbols of whole rounds that are left in a class, and its slots; ends classes that have none, and fills constant
     /// ones. Nothing is left behind the last class.
     fn left(&mut self) -> Result<Option<(usize, &'a Slots)>> {
-        while let Some(source) = self.sources.get(self.class) {
-            let end = self.starts[self.class + 1];
+        // Classes without an end are not wanted.
+        while let (Some(source), Some(end)) = (self.sources.get(self.class), self.ends.get(self.class)) {
+            let end = *end;
             let slots = match source {
                 Source::Fixed(index) => &*fixed(*index).slots,
                 Source::Counted(table) => &*self.tables[*table],
@@ -263,7 +273,7 @@ impl<'a> Course<'a> {
         while let Some((rounds, slots)) = self.left()? {
             self.decode(slots, self.at + rounds)?;
         }
-        self.decoder.take().map_or(Ok(()), Decoder::finish)
+        self.decoder.take().filter(|_| self.all).map_or(Ok(()), Decoder::finish)
     }
 }
 
@@ -340,13 +350,13 @@ fn units(string: &mut BitReader<'_>, n: usize, s: &mut DecodeScratch) -> Result<
     Ok(())
 }
 
-/// Finds the escapes among the symbols and reads their counts.
-fn list_escapes(bytes: &[u8], s: &mut DecodeScratch, level: Level) -> Result<()> {
+/// Finds the escapes among the decoded symbols and reads their counts.
+fn list_escapes(parts: Parts<'_>, s: &mut DecodeScratch, level: Level) -> Result<()> {
     s.escapes.clear();
     s.escaped.clear();
-    let mut numbers = NibbleReader::new(bytes);
-    for (class, kind) in s.kinds.iter().enumerate() {
-        let (start, end) = (s.placement.starts[class], s.placement.starts[class + 1]);
+    let mut numbers = NibbleReader::new(parts.escapes);
+    for (class, (kind, end)) in s.kinds.iter().zip(&s.ends).enumerate() {
+        let (start, end) = (s.placement.starts[class], *end);
         match s.sources[class] {
             Source::Constant(ESCAPE) => {
                 return Err(Error::corrupt("a class of a block has nothing but escapes"));
@@ -368,7 +378,7 @@ fn list_escapes(bytes: &[u8], s: &mut DecodeScratch, level: Level) -> Result<()>
             }
         }
     }
-    numbers.finish()
+    if parts.all { numbers.finish() } else { Ok(()) }
 }
 
 /// Reads half of an escaped tuple of eight.

@@ -273,7 +273,8 @@ pub fn decode<T: Count>(
     decode_scans(bytes, shape, 0..shape.scans, out, layout, scratch)
 }
 
-/// Decodes some scans of a block; the first of them lies at scan 0 of `layout`. A few scans cost much less than all.
+/// Decodes some scans of a block; the first of them lies at scan 0 of `layout`. A few scans cost much less than all, above all
+/// the first ones: what is behind the last of them is not looked at, where its place allows that.
 ///
 /// # Errors
 /// As [`decode`]; `InvalidArgument` for scans the block does not have.
@@ -309,7 +310,7 @@ fn decode_at<T: Count>(
         None => return Err(Error::corrupt("a block without bytes")),
     };
     let mut rows = std::mem::take(&mut scratch.rows);
-    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, scratch, level);
+    let symbols = decode::symbols(body, shape, 8 * T::BYTES as u32, scans.end, scratch, level);
     let done = symbols.map(|symbols| place(&symbols, scans, out, layout, &mut rows, level));
     scratch.rows = rows;
     done
@@ -447,7 +448,7 @@ fn together<T: Count>(
     for (block, s) in blocks.iter().zip(&mut scratch.others) {
         let body = block.bytes.split_first().filter(|(id, _)| **id == MODELLED).map(|(_, body)| body);
         let body = body.filter(|_| block.columns.is_multiple_of(placement::GROUP)).ok_or_else(other)?;
-        parts.push(decode::header(body, shape(block), 8 * T::BYTES as u32, s)?);
+        parts.push(decode::header(body, shape(block), 8 * T::BYTES as u32, scans.end, s)?);
     }
     decode::run_together(&parts, &mut scratch.others[..blocks.len()], level)?;
     let mut symbols = Vec::with_capacity(blocks.len());

@@ -168,6 +168,23 @@ impl Placement {
         (&self.members[cell.members..][..cell.groups], cell.symbols)
     }
 
+    /// Where decoding of each class may end when only the scans before `until` are wanted; classes that none of these scans
+    /// needs have no end. Classes share their states, so that all but the last one are decoded whole.
+    pub fn ends(&self, kinds: &[Kind], until: usize, to: &mut Vec<usize>) {
+        to.clear();
+        let Some(last) = self.segments.iter().rposition(|s| s.first < until) else { return };
+        let scans = self.segments[last].end.min(until) - self.segments[last].first;
+        let wanted = |class: usize| {
+            let cell = self.cells[last * kinds.len() + class];
+            cell.symbols + cell.groups * kinds[class].tuple.symbols() * scans
+        };
+        let Some(class) = (0..kinds.len()).rev().find(|class| wanted(*class) > self.starts[*class]) else {
+            return;
+        };
+        to.extend_from_slice(&self.starts[1..=class]);
+        to.push(wanted(class));
+    }
+
     /// Symbols in all.
     pub fn symbols(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)

@@ -340,16 +340,24 @@ fn side_by_side<T: Count>(seed: u64, rows: usize, scans: usize, widths: &[usize]
         blocks.push(block);
         column += columns;
     }
-    let mut scratch = DecodeScratch::default();
+    let (of_scans, mut scratch) = (scans, DecodeScratch::default());
     for level in levels() {
         let beside = |blocks: &[Vec<u8>], scans: Range<usize>, out: &mut [T], scratch: &mut DecodeScratch| {
             let blocks = blocks.iter().zip(widths);
             let blocks: Vec<_> = blocks.map(|(bytes, columns)| Beside { bytes, columns: *columns }).collect();
-            beside_at(level, &blocks, [rows, scans.end], scans, out, layout, scratch)
+            beside_at(level, &blocks, [rows, of_scans], scans, out, layout, scratch)
         };
         let mut out = vec![T::narrow(0x5a); expected.len()];
         beside(&blocks, 0..scans, &mut out, &mut scratch).unwrap();
         assert!(out == expected, "{level:?}, {widths:?}, {rows} rows, {scans} scans");
+        // Some scans, of which only those before their end are decoded.
+        for some in [0..1, scans / 2..scans / 2 + 1, scans / 3..scans - 1] {
+            let mut out = vec![T::narrow(0x5a); expected.len()];
+            beside(&blocks, some.clone(), &mut out, &mut scratch).unwrap();
+            let scan = |scan: usize| layout.scan_stride * scan..layout.scan_stride * (scan + 1);
+            assert!(out[..scan(some.len()).start] == expected[scan(some.start).start..scan(some.end).start]);
+            assert!(out[scan(some.len()).start..].iter().all(|v| *v == T::narrow(0x5a)));
+        }
         // A block that ends too early is named, whichever it is.
         for damaged in 0..n {
             let mut blocks = blocks.clone();

@@ -428,7 +428,7 @@ mod tests {
                 let symbols: Vec<u8> = (0..n)
                     .map(|_| {
                         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                        if (x >> 40) % often == 0 { 255 } else { (x >> 33) as u8 & 127 }
+                        if (x >> 40).is_multiple_of(often) { 255 } else { (x >> 33) as u8 & 127 }
                     })
                     .collect();
                 let expected: Vec<u32> = (0..n as u32).filter(|i| symbols[*i as usize] == 255).collect();
