@@ -24,13 +24,17 @@ pub(crate) struct Mask {
 /// # Errors
 /// `InvalidArgument` when its shape is another, its codes do not fit 32 bits, or it excludes every pixel.
 pub(crate) fn read(file: &File, geometry: &Geometry) -> Result<Mask> {
-    Ok(read_codes(file, geometry)?.0)
+    let (mask, _) = read_codes(file, geometry)?;
+    if mask.excluded.len() as u64 == geometry.pixels() {
+        return Err(Error::invalid("pixel_mask excludes the complete detector").in_object(PIXEL_MASK));
+    }
+    Ok(mask)
 }
 
-/// As [`read`], with the codes of every pixel where there is a mask.
+/// As [`read`], with the codes of every pixel where there is a mask; they may exclude every pixel.
 ///
 /// # Errors
-/// As [`read`].
+/// `InvalidArgument` when its shape is another, or its codes do not fit 32 bits.
 pub(crate) fn read_codes(file: &File, geometry: &Geometry) -> Result<(Mask, Option<Vec<u32>>)> {
     let pixels = geometry.pixels();
     let Some(dataset) = member::find(file, PIXEL_MASK)? else {
@@ -47,9 +51,6 @@ pub(crate) fn read_codes(file: &File, geometry: &Geometry) -> Result<(Mask, Opti
     }
     let codes: Vec<u32> = dataset.read()?;
     let excluded: Vec<u32> = (0..).zip(&codes).filter(|(_, code)| **code != 0).map(|(p, _)| p).collect();
-    if excluded.len() as u64 == pixels {
-        return Err(Error::invalid("pixel_mask excludes the complete detector").in_object(PIXEL_MASK));
-    }
     let sha256 = Sha256Sum::of_u32(&codes);
     Ok((Mask { excluded, sha256, origin: MaskOrigin::Source }, Some(codes)))
 }

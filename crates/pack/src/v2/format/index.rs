@@ -164,7 +164,7 @@ impl PackIndex {
 }
 
 fn parse_excluded(r: &mut FieldReader<'_>, n: u64, pixels: u64, budget: &Budget) -> Result<Vec<u32>> {
-    let bytes = n.checked_mul(4).filter(|b| *b <= r.remaining() as u64 && n < pixels);
+    let bytes = n.checked_mul(4).filter(|b| *b <= r.remaining() as u64 && n <= pixels);
     let Some(bytes) = bytes else {
         return Err(r.corrupt(format!("{n} excluded pixels of {pixels}")));
     };

@@ -92,6 +92,7 @@ fn every_refusal_of_format_1_that_format_2_takes_ends_with_the_hint() {
     for source in [
         "bad_inputs/value_256.h5",
         "bad_inputs/nonconstant_excluded.h5",
+        "bad_inputs/all_pixels_excluded.h5",
         "bad_inputs/scans_36.h5",
         "bad_inputs/gzip_filter.h5",
         "bad_inputs/no_filter.h5",
@@ -107,12 +108,10 @@ fn every_refusal_of_format_1_that_format_2_takes_ends_with_the_hint() {
         let e = hint_format_2(format_1(&source, dir.path()).unwrap_err(), &source, &Default::default());
         assert_eq!(e.hint_text(), Some("--format 2"), "{}: {e}", source.display());
     }
-    for source in ["bad_inputs/mask_wrong_shape.h5", "bad_inputs/all_pixels_excluded.h5"] {
-        let dir = oracle::temp_dir();
-        let source = folder.join(source);
-        let e = hint_format_2(format_1(&source, dir.path()).unwrap_err(), &source, &Default::default());
-        assert_ne!(e.hint_text(), Some("--format 2"), "{}: {e}", source.display());
-    }
+    let dir = oracle::temp_dir();
+    let source = folder.join("bad_inputs/mask_wrong_shape.h5");
+    let e = hint_format_2(format_1(&source, dir.path()).unwrap_err(), &source, &Default::default());
+    assert_ne!(e.hint_text(), Some("--format 2"), "{}: {e}", source.display());
 }
 
 #[test]

@@ -130,12 +130,18 @@ proptest! {
         detector in prop::collection::vec(2..11_u64, 2),
         (chunk, kind, seed) in (1..3_u64, 0..5_u32, any::<u64>()),
         (bytes, signed) in (prop_oneof![Just(1_u32), Just(2), Just(4)], any::<bool>()),
+        // All pixels, or one of five.
+        often in prop_oneof![1 => Just(1_u64), 4 => Just(5)],
     ) {
         let counts = CountType::new(bytes, signed).unwrap();
         let total: u64 = frames.iter().sum();
         let pixels = detector.iter().product::<u64>() as usize;
         let mask: Vec<u32> = (0..pixels)
-            .map(|p| if p > 0 && noise(seed, p as u64).is_multiple_of(5) { 1 + p as u32 } else { 0 })
+            .map(|p| match p {
+                _ if !noise(seed, p as u64).is_multiple_of(often) => 0,
+                0 if often > 1 => 0,
+                p => 1 + p as u32,
+            })
             .collect();
         let mut value = spread(kind, counts, seed);
         // Some excluded pixels are constant, some are not.
