@@ -4,7 +4,8 @@
 //! the result into the place that was reserved for the step. The consumer takes places from the front. A place is
 //! reserved only while there are fewer than `prefetch` + `workers`, so a slow consumer stops the workers.
 //!
-//! The first step is read by as many threads as there are workers, before the second begins: it is waited for.
+//! The first step is read by as many threads as there are workers, before the second begins: it is waited for. Who made
+//! it goes on when the waiting consumer has it, whom a busy processor would let wait for some milliseconds more.
 
 use crate::batch::Batch;
 use crate::fork::{Home, Reading};
@@ -23,6 +24,8 @@ use tensilo_core::{Budget, Error, ErrorKind, Limits, Monitor, Result};
 
 /// How long [`Loader::close`] waits for a transform that does not come back.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a worker lets the consumer go first.
+const COURTESY: Duration = Duration::from_millis(2);
 /// How often a waiting consumer asks its monitor.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -118,6 +121,8 @@ struct Queue<T> {
     exhausted: bool,
     /// The first step is done, or is no longer waited for.
     begun: bool,
+    /// The consumer waits.
+    waiting: bool,
     running: usize,
 }
 
@@ -258,6 +263,7 @@ impl<T: Send + 'static> Loader<T> {
             closed: false,
             exhausted: false,
             begun: false,
+            waiting: false,
             running: options.workers,
         };
         let shared = Arc::new(Shared {
@@ -308,15 +314,22 @@ impl<T: Send + 'static> Loader<T> {
             if let Some(Some(_)) = queue.places.front() {
                 let (outcome, after) = queue.places.pop_front().flatten()?;
                 queue.taken += 1;
+                let first = queue.taken == 1;
                 drop(queue);
-                self.shared.room.notify_one();
+                if first {
+                    self.shared.room.notify_all();
+                } else {
+                    self.shared.room.notify_one();
+                }
                 self.taken = after;
                 return Some(outcome);
             }
             if queue.exhausted && queue.places.is_empty() {
                 return None;
             }
+            queue.waiting = true;
             (queue, _) = self.shared.ready.wait_timeout(queue, POLL).unwrap_or_else(|p| p.into_inner());
+            queue.waiting = false;
             if queue.places.front().is_some_and(Option::is_some) {
                 continue;
             }
@@ -453,9 +466,14 @@ fn work<T>(shared: &Shared<T>, most: usize) {
         if let Some(slot) = queue.places.get_mut(place as usize) {
             *slot = Some((outcome, step.after));
         }
+        let courteous = ticket == 0 && queue.waiting;
         drop(queue);
         if place == 0 {
             shared.ready.notify_all();
+        }
+        if courteous {
+            let not_taken = |queue: &mut Queue<T>| queue.taken == 0 && !queue.closed;
+            drop(shared.room.wait_timeout_while(shared.queue(), COURTESY, not_taken));
         }
     }
 }
