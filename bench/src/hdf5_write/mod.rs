@@ -3,6 +3,7 @@
 //! it with the array before anything is timed. Then the memory of a filtered write larger than the input held.
 #![expect(clippy::disallowed_methods, reason = "files that live as long as a measurement")]
 
+mod floors;
 mod memory;
 mod peers;
 mod rows;
@@ -69,11 +70,18 @@ impl Arrays {
 struct Writer<'a> {
     name: &'static str,
     write: Box<dyn FnMut(&Path) + 'a>,
+    /// Is it no writer but the least that any has to do?
+    floor: bool,
 }
 
 impl<'a> Writer<'a> {
     fn new(name: &'static str, write: impl FnMut(&Path) + 'a) -> Self {
-        Self { name, write: Box::new(write) }
+        Self { name, write: Box::new(write), floor: false }
+    }
+
+    /// Something whose file, if there is one, is no HDF5 file. The name begins with [`FLOOR`](crate::report::FLOOR).
+    fn floor(name: &'static str, work: impl FnMut(&Path) + 'a) -> Self {
+        Self { floor: true, ..Self::new(name, work) }
     }
 }
 
@@ -93,6 +101,9 @@ impl Row<'_> {
     fn run(mut self, python: &Python, folder: &Path, report: &mut Report) {
         let mut sizes = Vec::new();
         self.writers.retain_mut(|writer| {
+            if writer.floor {
+                return true;
+            }
             let path = at(folder, writer.name);
             let write = std::panic::AssertUnwindSafe(|| (writer.write)(&path));
             let said = match std::panic::catch_unwind(write) {
@@ -110,7 +121,7 @@ impl Row<'_> {
             false
         });
         report.note(format!("{}, MB of file: {}", self.name, sizes.join(", ")));
-        let contestants = self.writers.into_iter().map(|Writer { name, mut write }| {
+        let contestants = self.writers.into_iter().map(|Writer { name, mut write, .. }| {
             let path = at(folder, name);
             Contestant::new(name, move || write(&path))
         });
@@ -118,7 +129,7 @@ impl Row<'_> {
         let goal = Some(Goal { against: "h5py", times: self.goal });
         report.compare_with(self.name, self.bytes, contestants, goal);
         // Many files of 64 MiB would fill a small memory.
-        for name in ["tensilo", "h5py", "rust-hdf5", "hdf5-pure", "hdf5-writer"] {
+        for name in ["tensilo", "h5py", "rust-hdf5", "hdf5-pure", "hdf5-writer", floors::WRITE] {
             let _ = std::fs::remove_file(at(folder, name));
         }
     }

@@ -1,6 +1,6 @@
 //! The rows: what is written, by whom, and how often as fast as h5py we are to be.
 
-use super::{Arrays, MANY, Row, Writer, fresh, peers, shown};
+use super::{Arrays, MANY, Row, Writer, floors, fresh, peers, shown};
 use crate::h5py::Python;
 use tensilo_hdf5::write::{Bound, Filters, WriteOptions};
 
@@ -41,6 +41,14 @@ impl Array {
             Self::Counts => "f['d'].dtype == counts.dtype and (f['d'][()] == counts).all()",
             Self::Floats => "f['d'].dtype == floats.dtype and (f['d'][()] == floats).all()",
             Self::Image => "f['d'].dtype == image.dtype and (f['d'][()] == image).all()",
+        }
+    }
+
+    /// All bytes, as they lie in memory.
+    pub fn raw(self, arrays: &Arrays) -> &[u8] {
+        match self {
+            Self::Counts => bytemuck::cast_slice(&arrays.counts),
+            floats => bytemuck::cast_slice(floats.floats(arrays)),
         }
     }
 
@@ -140,6 +148,7 @@ fn one<'a>(python: &'a Python, arrays: &'a Arrays, name: &'static str, goal: f64
     });
     let mut writers = vec![ours, h5py];
     writers.extend(peers::one(arrays, case));
+    writers.extend(floors::of(arrays, case));
     Row { name, bytes: case.array.bytes(), goal, check: case.array.check(), writers }
 }
 

@@ -16,7 +16,7 @@
 use crate::filter::{Decoded, Encoded, Filter};
 use crate::scratch::sized;
 use crate::simd::{self, bits, bytes};
-use crate::{ChunkInfo, Codecs, cut, id, lz4, zstandard};
+use crate::{ChunkInfo, Codecs, cut, id, lz4, lz4_small, zstandard};
 use tensilo_core::{Error, Result};
 
 /// Room behind a block that lets the LZ4 and Zstandard decoders run at full speed to its end.
@@ -280,8 +280,21 @@ impl Filter for Bitshuffle {
             .map_err(|_| Error::invalid(format!("a bitshuffle block of {stated} bytes is too large")))?;
         dst.extend_from_slice(&(src.len() as u64).to_be_bytes());
         dst.extend_from_slice(&stated.to_be_bytes());
-        let mut spare = std::mem::take(&mut codecs.block);
         let (simd, mut planes) = (simd::level(), planes_for(&plan, size));
+        if matches!(options.compressor, Compressor::Lz4) && plan.block <= lz4_small::WINDOW {
+            let encoder = codecs.lz4.get_or_insert_default();
+            for range in plan.blocks() {
+                let n = range.len();
+                shuffle_block_at(simd, &src[range], encoder.window(n), size, &mut planes);
+                let at = dst.len();
+                dst.extend_from_slice(&[0; 4]);
+                let stored = encoder.encode(n, dst);
+                dst[at..at + 4].copy_from_slice(&(stored as u32).to_be_bytes());
+            }
+            dst.extend_from_slice(&src[plan.shuffled..]);
+            return Ok(Encoded::Written);
+        }
+        let mut spare = std::mem::take(&mut codecs.block);
         for range in plan.blocks() {
             let block = sized(&mut spare, range.len());
             shuffle_block_at(simd, &src[range], block, size, &mut planes);

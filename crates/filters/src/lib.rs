@@ -29,9 +29,11 @@ mod filter;
 mod fletcher32;
 mod known;
 pub mod lz4;
+mod lz4_small;
 mod lz77;
 mod lzf;
 mod nbit;
+mod noise;
 mod pipeline;
 mod quantised;
 mod registry;
@@ -45,6 +47,7 @@ mod vbz;
 #[cfg(feature = "zfp")]
 mod zfp;
 mod zstandard;
+mod zstandard_splice;
 
 pub use filter::{Decoded, Encoded, Filter};
 pub use known::provider_of;

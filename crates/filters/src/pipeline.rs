@@ -107,22 +107,49 @@ impl Pipeline {
     /// `Unsupported` when a mandatory filter is missing or cannot encode; `InvalidArgument` when its client
     /// values or the chunk make no sense.
     pub fn encode(&self, scratch: &mut Scratch, raw: &[u8], info: &ChunkInfo) -> Result<(Vec<u8>, u32)> {
-        let codecs = &mut scratch.codecs;
-        let mut held: Option<Vec<u8>> = None;
+        let mut stored = Vec::new();
+        let mask = self.encode_into(scratch, raw, info, &mut stored)?;
+        Ok((stored, mask))
+    }
+
+    /// As [`encode`](Self::encode), into a buffer whose memory is used again and whose content is replaced. Returns
+    /// the mask.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode); the buffer then holds anything.
+    pub fn encode_into(
+        &self,
+        scratch: &mut Scratch,
+        raw: &[u8],
+        info: &ChunkInfo,
+        stored: &mut Vec<u8>,
+    ) -> Result<u32> {
+        let Scratch { stages: [a, b], codecs } = scratch;
+        // What the last filter that was not skipped made lies in `held`, once there was one.
+        let (mut held, mut spare, mut filtered) = (a, b, false);
         let mut mask = 0;
+        codecs.planes = 1;
         for (i, spec) in self.specs.iter().enumerate() {
-            let src = held.as_deref().unwrap_or(raw);
-            let mut dst = Vec::new();
+            let src = if filtered { held.as_slice() } else { raw };
+            let last = i + 1 == self.specs.len();
+            let dst = if last { &mut *stored } else { &mut *spare };
+            dst.clear();
             let result = match &self.filters[i] {
                 None => Err(missing(spec)),
                 Some(f) => f
-                    .encode(&spec.values, info, codecs, src, &mut dst)
+                    .encode(&spec.values, info, codecs, src, dst)
                     .map_err(|e| e.context(format_args!("filter {} ({})", f.id(), f.name()))),
             };
             let grew = self.filters[i].as_ref().is_some_and(|f| f.compresses(&spec.values))
                 && dst.len() >= src.len();
             match result {
-                Ok(Encoded::Written) if !(grew && spec.is_optional()) => held = Some(dst),
+                Ok(Encoded::Written) if !(grew && spec.is_optional()) => {
+                    if last {
+                        return Ok(mask);
+                    }
+                    std::mem::swap(&mut held, &mut spare);
+                    filtered = true;
+                }
                 Err(e) if !spec.is_optional() => return Err(e),
                 Ok(Encoded::Declined) if !spec.is_optional() => {
                     return Err(Error::invalid(format!(
@@ -133,8 +160,16 @@ impl Pipeline {
                 }
                 Ok(_) | Err(_) => mask |= 1 << i,
             }
+            // Only the filter right behind a shuffle is given planes of bytes.
+            codecs.planes = if filtered && spec.id == crate::id::SHUFFLE && mask >> i & 1 == 0 {
+                spec.values.first().map_or(1, |size| *size as usize)
+            } else {
+                1
+            };
         }
-        Ok((held.unwrap_or_else(|| raw.to_vec()), mask))
+        stored.clear();
+        stored.extend_from_slice(if filtered { held } else { raw });
+        Ok(mask)
     }
 }
 

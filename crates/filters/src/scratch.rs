@@ -14,13 +14,16 @@ pub struct Codecs {
     pub(crate) block: Vec<u8>,
     pub(crate) second: Vec<u8>,
     pub(crate) positions: Vec<u32>,
-    pub(crate) zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
+    pub(crate) zstd: Option<crate::zstandard::Encoder>,
     pub(crate) unzstd: Option<zstd::bulk::Decompressor<'static>>,
+    pub(crate) lz4: Option<crate::lz4_small::Encoder>,
     pub(crate) deflate: Option<crate::deflate::Deflater>,
+    /// Planes of bytes that the filter which encodes next is given: more than one right behind a shuffle.
+    pub(crate) planes: usize,
 }
 
 impl Scratch {
-    /// Bytes held in buffers, the codecs' own states not counted.
+    /// Bytes held in buffers and by Zstandard's encoder; the other codecs' own states, some 100 KiB, are not counted.
     pub fn held_bytes(&self) -> usize {
         let [a, b] = &self.stages;
         a.capacity()
@@ -28,6 +31,7 @@ impl Scratch {
             + self.codecs.block.capacity()
             + self.codecs.second.capacity()
             + 4 * self.codecs.positions.capacity()
+            + self.codecs.zstd.as_ref().map_or(0, crate::zstandard::Encoder::held_bytes)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! All unsafe code of this crate is here: [`bytes`] turns byte planes into elements and back, [`bits`] turns
 //! bit planes into bytes and back, [`lz4`] decodes LZ4 blocks, [`copies`] copies for all LZ77 decoders,
-//! [`adler`] sums up. The public functions of each file are safe: they check every bound, hand whole tiles to a
+//! [`adler`] sums up, [`places`] finds bytes. The public functions of each file are safe: they check every bound, hand whole tiles to a
 //! kernel and finish the rest with the safe twin.
 
 pub(crate) mod adler;
@@ -10,6 +10,7 @@ pub(crate) mod bits;
 pub(crate) mod bytes;
 pub(crate) mod copies;
 pub(crate) mod lz4;
+pub(crate) mod places;
 
 /// The best instruction set that this machine offers and that kernels exist for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -89,3 +89,32 @@ fn a_missing_filter_is_named_with_its_provider_unless_the_mask_skips_it() {
         .unwrap_err();
     assert!(e.message().contains("999"), "{e}");
 }
+
+#[test]
+fn a_buffer_that_is_used_again_holds_the_same_as_a_new_one() {
+    let registry = Registry::default();
+    let info = ChunkInfo { element_size: 4, chunk_dims: vec![2048] };
+    let raw: Vec<u8> = (0..2048_u32).flat_map(|i| (i / 3 + i * i % 5).to_le_bytes()).collect();
+    let noise: Vec<u8> = (0..2048_u32).flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+    let pipelines: [&[(u16, &[u32])]; 5] = [
+        &[(id::SHUFFLE, &[4]), (id::ZSTD, &[3])],
+        &[(id::SHUFFLE, &[4]), (id::DEFLATE, &[4]), (id::FLETCHER32, &[])],
+        &[(id::BITSHUFFLE, &[0, 4, 4, 0, 2])],
+        &[(id::SHUFFLE, &[4])],
+        &[],
+    ];
+    let (mut scratch, mut stored) = (Scratch::default(), vec![7; 100_000]);
+    for filters in pipelines {
+        let specs: Vec<FilterSpec> =
+            filters.iter().map(|(id, v)| FilterSpec::new(*id, v.to_vec()).optional()).collect();
+        let pipeline = Pipeline::new(&specs, &registry).unwrap();
+        for raw in [&raw, &noise, &raw] {
+            let expected = pipeline.encode(&mut Scratch::default(), raw, &info).unwrap();
+            let mask = pipeline.encode_into(&mut scratch, raw, &info, &mut stored).unwrap();
+            assert!((&stored, mask) == (&expected.0, expected.1), "{filters:?}");
+            let mut out = vec![0; raw.len()];
+            pipeline.decode(&mut scratch, &stored, mask, &mut out).unwrap();
+            assert!(out == *raw, "{filters:?}");
+        }
+    }
+}

@@ -29,6 +29,7 @@ mod split;
 mod tree;
 mod value;
 mod virtual_dataset;
+mod workers;
 mod writer;
 
 pub use crate::format::encode::Bound;

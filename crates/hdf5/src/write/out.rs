@@ -7,6 +7,8 @@ use tensilo_core::{Error, Result};
 
 /// Small writes are joined up to this many bytes.
 const JOINED: usize = 1 << 20;
+/// And those from here on are not: a copy and a write later, when no thread encodes any more, cost more than a call.
+const LARGE: usize = 32 << 10;
 
 /// The file being written.
 #[derive(Debug)]
@@ -91,20 +93,20 @@ impl<'f> Out<'f> {
         let joined_end = self.joined_at + self.joined.len() as u64;
         // Up to seven bytes of alignment between neighbours are zeros.
         let gap = at.checked_sub(joined_end).filter(|g| *g < 8 && !self.joined.is_empty());
-        match gap {
-            Some(gap) if self.joined.len() + 8 + data.len() <= JOINED => {
-                self.joined.resize(self.joined.len() + gap as usize, 0);
-                self.joined.extend_from_slice(data);
-            }
-            _ => {
-                self.flush()?;
-                if data.len() >= JOINED / 4 {
-                    return self.put(at, data);
-                }
-                self.joined_at = at;
-                self.joined.extend_from_slice(data);
-            }
+        if let Some(gap) = gap
+            && data.len() < LARGE
+            && self.joined.len() + 8 + data.len() <= JOINED
+        {
+            self.joined.resize(self.joined.len() + gap as usize, 0);
+            self.joined.extend_from_slice(data);
+            return Ok(());
         }
+        self.flush()?;
+        if data.len() >= LARGE {
+            return self.put(at, data);
+        }
+        self.joined_at = at;
+        self.joined.extend_from_slice(data);
         Ok(())
     }
 

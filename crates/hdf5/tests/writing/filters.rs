@@ -107,3 +107,36 @@ fn chunks_encoded_elsewhere_are_stored_as_they_are_with_their_masks() {
         assert_eq!(String::from_utf8_lossy(&out).trim(), "1");
     }
 }
+
+#[test]
+fn h5py_reads_floats_whose_noisy_bytes_are_stored() {
+    let folder = temp_dir();
+    let path = folder.path().join("noise.h5");
+    let noise = |i: u64| (i.wrapping_mul(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 16_777_216.0;
+    let values: Vec<f32> = (0..200_000_u64).map(|i| ((i / 500) as f64 + noise(i)) as f32).collect();
+    write_with(WriteOptions::default(), &path, |w| {
+        for level in [1, 3, 5] {
+            let d = w.dataset(level.to_string()).shape(&[200_000]).chunk(&[65_536]);
+            d.filters(Filters::new().shuffle().zstd(level)).write(&values).expect("dataset");
+        }
+    });
+    if !python_has("hdf5plugin") {
+        return skip("Python with hdf5plugin", 1);
+    }
+    let read = r#"
+import sys, h5py, hdf5plugin, numpy as np
+want = np.frombuffer(sys.stdin.buffer.read(), "<f4")
+theirs = h5py.File("in memory", "w", driver="core", backing_store=False)
+with h5py.File(sys.argv[1]) as f:
+    for name, d in f.items():
+        assert np.array_equal(d[()], want), name
+        how = hdf5plugin.Zstd(clevel=int(name))
+        other = theirs.create_dataset(name, data=want, chunks=d.chunks, shuffle=True, **how)
+        print(d.id.get_storage_size(), other.id.get_storage_size())
+"#;
+    let out = python_stdout(read, [&path], bytemuck::cast_slice(&values));
+    let out = String::from_utf8_lossy(&out);
+    let sizes: Vec<Vec<u64>> =
+        out.lines().map(|l| l.split(' ').map(|n| n.parse().expect("bytes")).collect()).collect();
+    assert!(sizes.len() == 3 && sizes.iter().all(|s| s[0] * 100 <= s[1] * 101), "{sizes:?}");
+}
