@@ -41,8 +41,8 @@ pub(super) fn models(
         escaped[escape] += lost;
         let theirs = scaled((model::price(&escaped, model) >> 16) + u64::from(lost) * 16);
         let least = if some { scaled(model::entropy(&histogram)) } else { 0 };
-        // A table takes some 400 bits where so many symbols occur.
-        if least > 0 && theirs < least + 1600 {
+        // A table takes some 400 bits where so many symbols occur, and what a sample promises is not quite kept.
+        if least > 0 && theirs < least + WORTH {
             escape_missing(symbols, model, missing, level);
             bits += theirs;
             continue;
@@ -66,7 +66,7 @@ pub(super) fn models(
             (bits, counted)
         });
         match own {
-            Some((own, counted)) if own < theirs => {
+            Some((own, counted)) if own + if some { WORTH } else { 0 } < theirs => {
                 escape_missing(symbols, &counted, missing, level);
                 *chosen = Model::Counted(Box::new(counted));
                 bits += own;
@@ -79,6 +79,9 @@ pub(super) fn models(
     }
     bits / 8
 }
+
+/// Bits that a table must save where it was made of a sample.
+const WORTH: u64 = 1600;
 
 /// A fourth of so many symbols is sample enough. Samples of this many bytes are a prime number of bytes apart, so that all
 /// pixels have their turn.

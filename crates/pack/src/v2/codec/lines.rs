@@ -297,7 +297,17 @@ impl Low {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2")]
     #[inline]
     fn counts(&self, raw: &[u8]) -> __m512i {
-        let raw = _mm512_permutexvar_epi8(self.bytes, load(raw));
+        // No more than there may be: a load across the end of a cache's line takes longer.
+        let n = raw.len().min(32) as u32;
+        let some = u32::MAX.checked_shr(32 - n).unwrap_or(0);
+        // SAFETY: only the first `n` bytes are read.
+        let raw = unsafe {
+            match n {
+                0..=16 => _mm512_zextsi128_si512(_mm_maskz_loadu_epi8(some as u16, raw.as_ptr().cast())),
+                _ => _mm512_zextsi256_si512(_mm256_maskz_loadu_epi8(some, raw.as_ptr().cast())),
+            }
+        };
+        let raw = _mm512_permutexvar_epi8(self.bytes, raw);
         _mm512_and_si512(_mm512_multishift_epi64_epi8(self.bits, raw), self.mask)
     }
 }
