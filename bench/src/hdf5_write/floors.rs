@@ -18,7 +18,8 @@ pub fn of<'a>(arrays: &'a Arrays, case: Case) -> Vec<Writer<'a>> {
     match case.coding {
         Coding::None => vec![Writer::floor(WRITE, move |path| write(path, raw))],
         Coding::ShuffleZstd(level) => {
-            let shuffled = in_chunks(raw, chunk, |from, to| tensilo_filters::shuffle::shuffle(from, to, size));
+            let shuffled =
+                in_chunks(raw, chunk, |from, to| tensilo_filters::shuffle::shuffle(from, to, size));
             let new = move || {
                 let mut context = zstd::bulk::Compressor::new(level as i32).expect("a level");
                 let mut room = vec![0; zstd::zstd_safe::compress_bound(chunk)];
