@@ -174,11 +174,16 @@ fn judge(kind: &str, ratio: f64, best: f64, bound: f64, ours: [f64; 4], native: 
     line("× one thread's decoding, by two", ours[2] / ours[3], 1.8, ours[2] / ours[3] >= 1.8);
 }
 
+/// A frame in the middle of its block: the first ones of a block take less time, the last ones more.
+pub fn one_frame(scans: usize) -> usize {
+    (scans / 2 + BLOCK_SCANS / 2 + 3).min(scans - 1)
+}
+
 /// Single blocks: one frame, a region, a bright-field image, by one thread.
 fn access(ours: &Blocks, stack: &Stack, scans: usize) {
     let mut scratch = DecodeScratch::default();
     let mut frame = vec![0_u16; PIXELS];
-    let wanted = scans / 2 + 3;
+    let wanted = one_frame(scans);
     let one = seconds(5, || ours.frame(wanted, &mut frame, &mut scratch));
     assert!(frame == stack.counts[wanted * PIXELS..][..PIXELS]);
     let mut region = vec![0_u16; 64 * scans];

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "files that live as long as a measurement")]
 
 use crate::family::{self, PIXELS, SIDE};
-use crate::pack_v2::{seconds, verdict};
+use crate::pack_v2::{one_frame, seconds, verdict};
 use crate::pack_v2_data::{Stack, bright_field};
 use std::path::{Path, PathBuf};
 use tensilo_core::array::{Axis, Selection};
@@ -136,7 +136,7 @@ fn second(stack: &Stack, master: &Path, folder: &Path) -> Result<Row> {
         cube.fill(1);
     }
     let pack = open(threads()[1])?;
-    let wanted = stack.counts.len() / PIXELS / 2 + 3;
+    let wanted = one_frame(stack.counts.len() / PIXELS);
     let mut frame = vec![0_u16; PIXELS];
     let one = wanted as u64..wanted as u64 + 1;
     let frame_time = seconds(9, || {
@@ -207,7 +207,7 @@ fn first(stack: &Stack, master: &Path, folder: &Path) -> Result<Row> {
         cube.fill(1);
     }
     let pack = open(threads()[1])?;
-    let wanted = stack.counts.len() / PIXELS / 2 + 3;
+    let wanted = one_frame(stack.counts.len() / PIXELS);
     let mut frame = vec![0_u16; PIXELS];
     let frame_time = seconds(9, || pack.frame_into(wanted as u64, Values::Raw, &mut frame).expect("a frame"));
     assert!(frame == stack.counts[wanted * PIXELS..][..PIXELS]);
