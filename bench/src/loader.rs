@@ -1,5 +1,8 @@
-//! The loader beside PyTorch's, Grain's and loaderx's, in one Python process that holds them all; and the sampler
+//! The loader beside PyTorch's, Grain's and loaderx's, each case in one Python process that holds them all; and the sampler
 //! beside NumPy's `randint`. What the contestants do is in `python/loader.py`.
+//!
+//! Every case has a process of its own, as threads of loaderx cannot be ended, and a turn begins when what the one before
+//! has still been fetching ahead is there.
 
 use crate::report::Report;
 use std::io::{BufRead, BufReader, Write};
@@ -145,7 +148,7 @@ fn interpreter() -> PathBuf {
 pub fn run() -> Result<Report, String> {
     let mut report = Report::default();
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).map_err(|e| e.to_string())?;
-    let mut python = Session::start(folder.path(), "loader.py")?;
+    let session = || Session::start(folder.path(), "loader.py");
     for (kind, goal) in [("raw", 1.3), ("flate", 4.0)] {
         for (size, bytes, batches) in SIZES {
             let case = format!("{kind}, {size}, {batches} batches");
@@ -153,6 +156,7 @@ pub fn run() -> Result<Report, String> {
             if !wanted(&case) || (kind == "raw" && size.contains("noise")) {
                 continue;
             }
+            let mut python = session()?;
             let names = python.names(&format!("names({kind:?}, {size:?})"))?;
             let times = python.rounds(&case, &names, |name| format!("turn({kind:?}, {size:?}, {name:?})"))?;
             python.ask(&format!("end({kind:?}, {size:?})"))?;
@@ -167,7 +171,7 @@ pub fn run() -> Result<Report, String> {
     }
     for (size, ..) in SIZES.into_iter().take(2) {
         if wanted(&format!("first batch, {size}")) {
-            let seconds = python.number(&format!("first_batch({size:?})"))?;
+            let seconds = session()?.number(&format!("first_batch({size:?})"))?;
             let verdict = verdict(seconds <= 0.02);
             report.note(format!(
                 "goal: first batch of {size} within 20 ms; it is {:.1} ms: {verdict}",
@@ -176,13 +180,12 @@ pub fn run() -> Result<Report, String> {
         }
     }
     if wanted("memory") {
-        // In a process of its own: threads of loaderx, which cannot be ended, live on in the other.
-        let growth = Session::start(folder.path(), "loader.py")?.ask("growth()")?;
+        let growth = session()?.ask("growth()")?;
         report.note(memory_note(&growth));
     }
     if wanted("record numbers") {
-        samplers(&mut python, &mut report, 256)?;
-        samplers(&mut python, &mut report, 8192)?;
+        samplers(&mut session()?, &mut report, 256)?;
+        samplers(&mut session()?, &mut report, 8192)?;
     }
     Ok(report)
 }
