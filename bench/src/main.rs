@@ -19,6 +19,7 @@ mod pack_v2_full;
 mod plot;
 mod records;
 mod report;
+mod second_core;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,7 @@ use crate::family::{PIXELS, SIDE};
 use crate::h5py::Python;
 use crate::pack_v2_data::{KINDS, Stack, bright_field, stack};
 use crate::pack_v2_file::{CORNER, Row, judge as judge_file, packs};
+use crate::second_core;
 use std::path::Path;
 use std::time::Instant;
 use tensilo_core::buffer;
@@ -114,7 +115,9 @@ fn compare(kind: &str, stack: &Stack, scans: usize, python: Option<&Python>) -> 
     assert!(out == stack.counts, "what bitshuffle and zstd decode is what was encoded");
     // In turn, so that a slow moment of the machine hits both.
     let mut times: [[Vec<f64>; 4]; 2] = Default::default();
+    let mut arithmetic: [Vec<f64>; 2] = Default::default();
     for _ in 0..ROUNDS {
+        arithmetic.iter_mut().zip(second_core::measure()).for_each(|(all, s)| all.push(s));
         for (i, threads) in [(0, 1), (1, 2)] {
             times[0][i].push(seconds(1, || drop(Blocks::encode(&stack.counts, scans, threads))));
             times[1][i].push(seconds(1, || drop(Native::encode(&stack.counts, threads))));
@@ -142,6 +145,8 @@ fn compare(kind: &str, stack: &Stack, scans: usize, python: Option<&Python>) -> 
         }
     }
     judge(kind, ratio, best, bits, of_ours, of_native);
+    let [one, two] = arithmetic.map(median);
+    println!("  meanwhile arithmetic by two threads is {:.2} × one's", 2.0 * one / two);
     access(&ours, stack, scans);
     files(stack, scans, python, folder.path())
 }
