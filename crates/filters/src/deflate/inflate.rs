@@ -514,17 +514,9 @@ fn look_up(bits: &mut Bits, table: &[u32], index_bits: u32) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deflate::draw::Rng;
     use crate::simd::levels;
     use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-
-    struct Rng(u64);
-
-    impl Rng {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) as usize % n.max(1)
-        }
-    }
 
     fn raw(rng: &mut Rng) -> Vec<u8> {
         let target = rng.below(60_000);

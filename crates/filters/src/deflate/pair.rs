@@ -231,18 +231,10 @@ fn literals(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deflate::draw::Rng;
     use crate::deflate::{Deflater, inflate};
     use crate::simd::levels;
     use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-
-    struct Rng(u64);
-
-    impl Rng {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) as usize % n.max(1)
-        }
-    }
 
     /// A stream and the room for its data.
     type Case = (Vec<u8>, usize);

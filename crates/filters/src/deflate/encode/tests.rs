@@ -4,21 +4,9 @@ use super::codes::{LONGEST, SYMBOLS, lengths};
 use super::symbols::Token;
 use super::*;
 use crate::deflate::Inflate;
+use crate::deflate::draw::Rng;
 use flate2::{Decompress, FlushDecompress};
 use proptest::prelude::*;
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-
-    fn bytes(&mut self, n: usize, values: usize) -> Vec<u8> {
-        (0..n).map(|_| self.below(values) as u8).collect()
-    }
-}
 
 /// One of several kinds of bytes, `n` of them.
 fn family(rng: &mut Rng, kind: usize, n: usize) -> Vec<u8> {
