@@ -14,6 +14,7 @@ use crate::measure::Contestant;
 use crate::report::{Goal, Report};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use tensilo_core::buffer::zeroed_vec;
 use tensilo_core::io::{Disk, SystemDisk};
 use tensilo_hdf5::write::{FileWriter, WriteOptions};
 
@@ -33,7 +34,7 @@ const ELEMENTS: usize = 64 << 18;
 /// Datasets, or attributes, of the two rows with many of them.
 const MANY: usize = 2000;
 
-/// The arrays, as all sides have them.
+/// The arrays, as all sides have them: on huge pages where the system gives them on request, as NumPy's are.
 struct Arrays {
     counts: Vec<u16>,
     floats: Vec<f32>,
@@ -43,9 +44,13 @@ struct Arrays {
 impl Arrays {
     fn make() -> Self {
         let mut random = Random(3);
-        let counts = (0..ELEMENTS).map(|_| random.count(0.4)).collect();
-        let noise = |r: &mut Random| (r.next() >> 40) as f32 / (1 << 24) as f32;
-        let floats = (0..ELEMENTS).map(|i| (i as f32 / 311.0).sin() + noise(&mut random) * 1e-3).collect();
+        let mut counts = zeroed_vec(ELEMENTS).expect("memory");
+        counts.fill_with(|| random.count(0.4));
+        let mut floats = zeroed_vec(ELEMENTS).expect("memory");
+        for (i, f) in floats.iter_mut().enumerate() {
+            let noise = (random.next() >> 40) as f32 / (1 << 24) as f32;
+            *f = (i as f32 / 311.0).sin() + noise * 1e-3;
+        }
         Self { counts, floats, small: (0..10_u8).map(f32::from).collect() }
     }
 
