@@ -57,14 +57,14 @@ pub(crate) fn parse(positions: &mut Vec<u32>, src: &[u8], reach: &Reach, sink: &
 }
 
 /// How many bytes two slices have in common at their start.
-#[inline]
+#[inline(always)]
 pub(crate) fn in_common(a: &[u8], b: &[u8]) -> usize {
     let equal = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0).take_while(|(x, y)| x == y).count();
     32 * equal + in_common_soon(&a[32 * equal..], &b[32 * equal..])
 }
 
 /// The same where it is not much.
-#[inline]
+#[inline(always)]
 fn in_common_soon(a: &[u8], b: &[u8]) -> usize {
     let (a8, b8) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
     for (i, (x, y)) in a8.iter().zip(b8).enumerate() {

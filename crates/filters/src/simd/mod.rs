@@ -2,13 +2,15 @@
 //!
 //! All unsafe code of this crate is here: [`bytes`] turns byte planes into elements and back, [`bits`] turns
 //! bit planes into bytes and back, [`lz4`] decodes LZ4 blocks, [`copies`] copies for all LZ77 decoders,
-//! [`adler`] sums up, [`places`] finds bytes. The public functions of each file are safe: they check every bound, hand whole tiles to a
+//! [`adler`] sums up, [`places`] finds bytes, [`hashes`] finds earlier places, [`literals`] joins codes. The public functions of each file are safe: they check every bound, hand whole tiles to a
 //! kernel and finish the rest with the safe twin.
 
 pub(crate) mod adler;
 pub(crate) mod bits;
 pub(crate) mod bytes;
 pub(crate) mod copies;
+pub(crate) mod hashes;
+pub(crate) mod literals;
 pub(crate) mod lz4;
 pub(crate) mod places;
 
@@ -19,7 +21,7 @@ pub(crate) enum Level {
     Safe,
     /// x86-64 with AVX2 and BMI2.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, VL, VBMI, GFNI, AVX2 and BMI2.
+    /// x86-64 with AVX-512 F, BW, DQ, VL, VBMI, GFNI, AVX2 and BMI2.
     Avx512,
 }
 
@@ -30,6 +32,7 @@ pub(crate) fn level() -> Level {
     {
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("gfni")

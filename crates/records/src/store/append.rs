@@ -15,7 +15,7 @@ use tensilo_core::{Error, Monitor, Quiet, Result};
 /// Bytes of a block: what is in memory at one time while appending.
 const BLOCK: u64 = 16 << 20;
 /// Bytes that one thread compresses at a time.
-const SHARE: u64 = 256 << 10;
+const SHARE: u64 = 128 << 10;
 /// From so many bytes on several threads compress.
 const PARALLEL: u64 = 512 << 10;
 
@@ -150,6 +150,7 @@ impl StoreWriter {
 
     fn append_blocks(&mut self, records: u64, columns: &[Column<'_>], monitor: &dyn Monitor) -> Result<()> {
         let mut cursors = vec![Cursor { byte: 0 }; columns.len()];
+        let spare = Spare::default();
         let mut at = 0_usize;
         let total = usize::try_from(records).map_err(|_| Error::limit("too many records at once"))?;
         while at < total {
@@ -161,7 +162,7 @@ impl StoreWriter {
                 }
                 end += 1;
             }
-            self.append_block(at..end, bytes, columns, &mut cursors, monitor)?;
+            self.append_block(at..end, bytes, columns, (&mut cursors, &spare), monitor)?;
             at = end;
         }
         Ok(())
@@ -172,7 +173,7 @@ impl StoreWriter {
         range: Range<usize>,
         bytes: u64,
         columns: &[Column<'_>],
-        cursors: &mut [Cursor],
+        (cursors, spare): (&mut [Cursor], &Spare),
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let mut shares = Vec::new();
@@ -184,12 +185,13 @@ impl StoreWriter {
         let Self { next, file, pool, forms, encodings, dictionaries, .. } = self;
         let (encoder, file) = (Encoder { forms, encodings, dictionaries }, &**file);
         let entries = vec![Vec::with_capacity(range.len()); columns.len()];
-        let placing = Mutex::new(Placing { next, file, shares: &shares, placed: 0, entries });
+        let placing = Mutex::new(Placing { next, file, shares: &shares, placed: 0, entries, spare });
         let lent = || pool.take();
         threads.for_each(shares.len(), monitor, "appending", bytes, lent, |codecs, k, done| {
             let Some(share) = shares.get(k) else { return Ok(()) };
             {
                 let mut share = held(share);
+                share.stored = spare.take();
                 encoder.encode(codecs, &mut share)?;
                 done.add(share.bytes.len() as u64);
             }
@@ -260,6 +262,22 @@ struct Placing<'a> {
     placed: usize,
     /// Entries of each field's cells that were put.
     entries: Vec<Vec<Entry>>,
+    spare: &'a Spare,
+}
+
+/// Buffers whose bytes were put into the file: encoded into again, they cost no memory that must be found and cleared.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    fn take(&self) -> Vec<u8> {
+        held(&self.0).pop().unwrap_or_default()
+    }
+
+    fn give(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        held(&self.0).push(buffer);
+    }
 }
 
 impl Placing<'_> {
@@ -273,6 +291,7 @@ impl Placing<'_> {
             }
             let stored = std::mem::take(&mut share.stored);
             let base = self.next.put(self.file, if share.borrowed { share.bytes } else { &stored })?;
+            self.spare.give(stored);
             for entry in &mut share.entries {
                 if entry.codec != Stored::Inline {
                     entry.offset += base;

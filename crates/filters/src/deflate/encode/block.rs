@@ -3,10 +3,11 @@
 use super::bits::Bits;
 use super::codes::{Code, codes, lengths};
 use super::symbols::{DISTANCES, END, Histogram, LITLENS, Token, distance_symbol, length_symbol};
+use crate::simd::literals::{Join, Literals, MANY};
 use std::sync::LazyLock;
 
 /// Longest codes: as many bits as our inflater's tables have index bits, so that it needs no second look-up.
-const LITLEN_BITS: usize = 11;
+const LITLEN_BITS: usize = crate::simd::literals::LONGEST as usize;
 const DISTANCE_BITS: usize = 8;
 /// Blocks of at most so many symbols have still shorter codes.
 const SMALL: u32 = 1024;
@@ -67,7 +68,11 @@ fn body_bits(histogram: &Histogram, litlens: &[u8], distances: &[u8]) -> u64 {
 
 /// Room for plans.
 #[derive(Default)]
-pub(super) struct Plan(Stated);
+pub(super) struct Plan {
+    stated: Stated,
+    /// Whether codes are the best ones.
+    pub(super) best: bool,
+}
 
 impl Plan {
     /// Chooses how a block of `raw` bytes is written, whose histogram counts its end, and says how many bits it takes, its
@@ -81,8 +86,8 @@ impl Plan {
         // First the least that it can take, which is found faster than codes are.
         let stated = 60 + bias;
         if stated < cheaper && stated + 3 * histogram.kinds() as u64 + histogram.bits() as u64 <= cheaper {
-            let stated = &mut self.0;
-            stated.set(histogram);
+            let stated = &mut self.stated;
+            stated.set(histogram, self.best);
             let bits = 3 + stated.bits + body_bits(histogram, &stated.litlens, &stated.distances);
             if bits + bias < cheaper {
                 best = (Kind::Dynamic, bits);
@@ -109,7 +114,7 @@ impl Default for Stated {
 }
 
 impl Stated {
-    fn set(&mut self, histogram: &Histogram) {
+    fn set(&mut self, histogram: &Histogram, best: bool) {
         let s = self;
         s.n_runs = 0;
         // A small table is built faster.
@@ -119,8 +124,8 @@ impl Stated {
             ..129 => 9,
             _ => 10,
         };
-        lengths(&histogram.litlens[..LITLENS], most, &mut s.litlens[..LITLENS]);
-        lengths(&histogram.distances[..DISTANCES], DISTANCE_BITS, &mut s.distances[..DISTANCES]);
+        lengths(&histogram.litlens[..LITLENS], most, best, &mut s.litlens[..LITLENS]);
+        lengths(&histogram.distances[..DISTANCES], DISTANCE_BITS, best, &mut s.distances[..DISTANCES]);
         let used = |all: &[u8]| all.iter().rposition(|l| *l > 0).map_or(0, |last| last + 1);
         s.n_litlens = used(&s.litlens).max(257);
         s.n_distances = used(&s.distances).max(1);
@@ -134,7 +139,7 @@ impl Stated {
             counts[usize::from(run & 31)] += 1;
         }
         let mut stated = [0; 19];
-        lengths(&counts, STATED_BITS, &mut stated);
+        lengths(&counts, STATED_BITS, true, &mut stated);
         codes(&stated, &mut s.codes);
         s.n_codes = ORDER.iter().rposition(|symbol| stated[*symbol] > 0).map_or(4, |last| last + 1).max(4);
         s.bits = 14 + 3 * s.n_codes as u64;
@@ -208,18 +213,18 @@ impl Plan {
         last: bool,
         tokens: &[Token],
         src: &[u8],
-        out: &mut Bits,
+        (join, out): (&impl Join, &mut Bits),
     ) {
         out.reserve(bits);
         let before = out.total();
         if kind == Kind::Fixed {
             static FIXED: LazyLock<Codes> = LazyLock::new(|| Codes::new(&FIXED_LITLENS, &FIXED_DISTANCES));
             out.put(u32::from(last) | 1 << 1, 3);
-            FIXED.write(tokens, src, out);
+            FIXED.write(tokens, src, (join, out));
         } else {
             out.put(u32::from(last) | 2 << 1, 3);
-            self.0.write(out);
-            Codes::new(&self.0.litlens, &self.0.distances).write(tokens, src, out);
+            self.stated.write(out);
+            Codes::new(&self.stated.litlens, &self.stated.distances).write(tokens, src, (join, out));
         }
         debug_assert_eq!(out.total() - before, bits);
     }
@@ -232,18 +237,31 @@ fn bits_of(code: Code) -> u64 {
 
 impl Codes {
     fn new(litlens: &[u8; LITLENS + 2], distances: &[u8; DISTANCES + 2]) -> Self {
-        let mut all = Self { litlens: [0; LITLENS + 2], distances: [0; DISTANCES + 2] };
-        codes(litlens, &mut all.litlens);
-        codes(distances, &mut all.distances);
-        all
+        let (mut of_litlens, mut of_distances) = ([0; LITLENS + 2], [0; DISTANCES + 2]);
+        codes(litlens, &mut of_litlens);
+        codes(distances, &mut of_distances);
+        Self { litlens: of_litlens, distances: of_distances }
+    }
+
+    /// Those of literals, to be joined.
+    #[cold]
+    fn literals(&self) -> Literals {
+        Literals::new(|literal| (self.litlens[literal] >> 8, self.litlens[literal] & 0xff))
     }
 
     /// Writes all tokens and the end. Codes of literals have at most 11 bits, so that five go between flushes.
     #[inline(always)]
-    fn write(&self, tokens: &[Token], src: &[u8], out: &mut Bits) {
+    fn write(&self, tokens: &[Token], src: &[u8], (join, bits): (&impl Join, &mut Bits)) {
+        let mut out = bits.words();
+        let mut of_literals = None;
         let mut rest = src;
         for token in tokens {
             let (literals, behind) = rest.split_at_checked(token.literals as usize).unwrap_or((rest, &[]));
+            let (many, literals) = literals.as_chunks::<MANY>();
+            for many in many {
+                let (words, lengths) = join.join(many, of_literals.get_or_insert_with(|| self.literals()));
+                out.add_words(&words, &lengths);
+            }
             let (fives, few) = literals.as_chunks::<5>();
             for five in fives {
                 let [a, b, c, d, e] = five.map(|byte| self.litlens[usize::from(byte)]);
@@ -276,7 +294,10 @@ impl Codes {
             rest = behind.get(usize::from(token.length)..).unwrap_or_default();
         }
         let end = self.litlens[END];
-        out.put(end >> 8, end & 0xff);
+        out.add(bits_of(end), end & 63);
+        out.flush();
+        let end = out.end();
+        bits.go_on(end);
     }
 }
 

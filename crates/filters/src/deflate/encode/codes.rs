@@ -6,8 +6,9 @@ pub(super) const SYMBOLS: usize = 288;
 pub(super) const LONGEST: usize = 15;
 
 /// Chooses the length of each symbol's code, 0 for symbols that do not occur. The code is complete, and has at least
-/// two symbols, as some decoders want it; no code is longer than `most`. A symbol may occur 2^23 - 1 times.
-pub(super) fn lengths(counts: &[u32], most: usize, lengths: &mut [u8]) {
+/// two symbols, as some decoders want it; no code is longer than `most`. A symbol may occur 2^23 - 1 times. The code is
+/// the best one if `best`, and always where none of the best would be longer.
+pub(super) fn lengths(counts: &[u32], most: usize, best: bool, lengths: &mut [u8]) {
     lengths.fill(0);
     // Sorted by how often they occur, then by their number.
     let mut room = [0_u32; SYMBOLS];
@@ -25,7 +26,12 @@ pub(super) fn lengths(counts: &[u32], most: usize, lengths: &mut [u8]) {
     }
     let sorted = &mut room[..n];
     sorted.sort_unstable();
-    let of_length = depths(sorted, most).unwrap_or_else(|| limited(sorted, most));
+    let (mut of_length, deeper) = depths(sorted, most);
+    if deeper && best {
+        of_length = limited(sorted, most);
+    } else if deeper {
+        lift(&mut of_length, most);
+    }
     // The rarest have the longest codes.
     let mut rest = &*sorted;
     for length in (1..=most).rev() {
@@ -37,8 +43,8 @@ pub(super) fn lengths(counts: &[u32], most: usize, lengths: &mut [u8]) {
     }
 }
 
-/// How many leaves of the Huffman tree are how deep, unless some are deeper than `most`.
-fn depths(sorted: &[u32], most: usize) -> Option<[u32; LONGEST + 1]> {
+/// How many leaves of the Huffman tree are how deep, and whether some are deeper than `most`; those count as `most`.
+fn depths(sorted: &[u32], most: usize) -> ([u32; LONGEST + 1], bool) {
     let n = sorted.len();
     // Inner nodes come into being in the order of their weights, so that two queues suffice.
     let mut weights = [0_u32; SYMBOLS];
@@ -67,11 +73,25 @@ fn depths(sorted: &[u32], most: usize) -> Option<[u32; LONGEST + 1]> {
         depths[node] = depths[usize::from(parents[node])] + 1;
     }
     let mut of_length = [0; LONGEST + 1];
+    let mut deeper = false;
     for parent in &leaf_parents[..n] {
         let depth = usize::from(depths[usize::from(*parent)]) + 1;
-        *of_length.get_mut(depth).filter(|_| depth <= most)? += 1;
+        deeper |= depth > most;
+        of_length[depth.min(most)] += 1;
     }
-    Some(of_length)
+    (of_length, deeper)
+}
+
+/// Makes room for the leaves that were deeper than `most`: again and again the deepest other leaf goes down a level and
+/// takes one of them for a neighbour. Next to the best where few are deeper, and found at once.
+fn lift(of_length: &mut [u32; LONGEST + 1], most: usize) {
+    let taken: u32 = (1..=most).map(|length| of_length[length] << (most - length)).sum();
+    for _ in 1 << most..taken {
+        let Some(length) = (1..most).rev().find(|length| of_length[*length] > 0) else { return };
+        of_length[most] -= 1;
+        of_length[length] -= 1;
+        of_length[length + 1] += 2;
+    }
 }
 
 /// How many codes of each length are best where none may be longer than `most`: package-merge.

@@ -2,6 +2,7 @@
 
 use super::symbols::{FARTHEST, LONGEST, SHORTEST, Token};
 use crate::lz77::in_common;
+use crate::simd::hashes::{Hashing, Lookup, Places, SEVERAL};
 
 /// How hard a level tries.
 #[derive(Debug, Clone, Copy)]
@@ -43,9 +44,7 @@ pub(super) struct Finder {
     heads: Box<[u32; HASHES]>,
     /// For each place, by its last bits, the one before with the same hash.
     before: Box<[u32; FARTHEST]>,
-    /// Takes away the bytes of a word that are not hashed, and the bits of a product that are no hash.
-    word_shift: u32,
-    hash_shift: u32,
+    hashing: Hashing,
     /// What places of this source are counted from.
     base: u32,
     /// Where the last source ends.
@@ -61,8 +60,7 @@ impl Default for Finder {
         Self {
             heads: zeros(),
             before: zeros(),
-            word_shift: 0,
-            hash_shift: 0,
+            hashing: Hashing::default(),
             base: 0,
             end: 0,
             misses: 0,
@@ -115,11 +113,35 @@ fn before(src: &[u8], start: usize, at: usize, distance: usize) -> usize {
     n
 }
 
+/// Several places are looked at together once nothing was found in so many, and so many bytes.
+const MISSES: usize = 48;
+const BARREN: usize = 32;
+
+/// Less than a stride, different from place to place.
+#[inline(always)]
+fn uneven(stride: usize, at: usize) -> usize {
+    (stride * ((at as u32).wrapping_mul(0x9e37_79b1) >> 28) as usize) >> 4
+}
+
+/// Whether a copy pays, by the shortest ones that do.
+#[inline(always)]
+fn pays(least: &[u8; 17], length: usize, distance: usize) -> bool {
+    length >= usize::from(least[(usize::BITS - distance.leading_zeros()).min(16) as usize])
+}
+
+/// How far to go on where nothing was found for so long. The hash makes steps irregular, so that what repeats at any
+/// distance is met sooner or later.
+#[inline(always)]
+fn step(effort: &Effort, misses: usize, hash: usize) -> usize {
+    let step = (misses >> (effort.patience & 63)).min(effort.stride);
+    1 + step / 2 + ((step * (hash & 15)) >> 4)
+}
+
 impl Finder {
     /// Begins a source of so many bytes, fewer than 2^31.
     pub(super) fn begin(&mut self, len: usize, effort: &Effort) {
         let bits = len.next_power_of_two().ilog2().clamp(8, HASH_BITS);
-        self.hash_shift = 64 - bits;
+        self.hashing.hash_shift = 64 - bits;
         let gap = FARTHEST as u32 + 1;
         match self.end.checked_add(gap).filter(|base| base.checked_add(len as u32).is_some()) {
             Some(base) => self.base = base,
@@ -144,18 +166,7 @@ impl Finder {
         }
         // What does not pay is best not found.
         let hashed = effort.hashed.max(self.least[1].into()).min(8);
-        self.word_shift = 64 - 8 * hashed;
-    }
-
-    #[inline(always)]
-    fn pays(&self, length: usize, distance: usize) -> bool {
-        length >= usize::from(self.least[(usize::BITS - distance.leading_zeros()).min(16) as usize])
-    }
-
-    #[inline(always)]
-    fn hash(&self, word: u64) -> usize {
-        let product = (word << (self.word_shift & 63)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (product >> (self.hash_shift & 63)) as usize & (HASHES - 1)
+        self.hashing.word_shift = 64 - 8 * hashed;
     }
 
     /// Cuts the source from `from` to about `to` and returns where that ends; the last copy may go beyond.
@@ -165,12 +176,13 @@ impl Finder {
         src: &[u8],
         (from, to): (usize, usize),
         effort: &Effort,
+        lookup: &impl Lookup,
         tokens: &mut Vec<Token>,
     ) -> usize {
         if effort.depth > 1 {
             self.parse_chains(src, from, to, effort, tokens)
         } else {
-            self.parse_fast(src, from, to, effort, tokens)
+            self.parse_fast(src, (from, to), effort, lookup, tokens)
         }
     }
 
@@ -179,60 +191,76 @@ impl Finder {
     fn parse_fast(
         &mut self,
         src: &[u8],
-        from: usize,
-        to: usize,
+        (from, to): (usize, usize),
         effort: &Effort,
+        lookup: &impl Lookup,
         tokens: &mut Vec<Token>,
     ) -> usize {
         let (mut at, mut start) = (from, from);
         // The hash before decides how far to go on: this place's is not waited for.
         let mut last = 0;
         let most_end = src.len().min(to + MOST_AHEAD);
+        // What stays the same meanwhile is kept out of what is written to.
+        let (base, hashing, least) = (self.base, self.hashing, self.least);
+        let heads = &mut *self.heads;
+        let mut misses = self.misses;
         while at < to {
-            let Some(here) = word(src, at) else { break };
-            let hash = self.hash(here);
-            let place = self.base.wrapping_add(at as u32);
-            let distance = place.wrapping_sub(std::mem::replace(&mut self.heads[hash], place)) as usize;
-            // Without a branch: whether a place is near enough is hard to foretell. Too far ones look at themselves.
-            let far = u64::from(distance > FARTHEST.min(at));
-            let Some(there) = word(src, at - if far == 0 { distance } else { 0 }) else { break };
-            let differ = (there ^ here) | far;
-            if differ as u32 != 0 {
-                at += self.step(effort, std::mem::replace(&mut last, hash));
-                continue;
-            }
+            let stride = 1 + (misses >> (effort.patience & 63)).min(effort.stride);
+            let several = || Places::new(src, at, stride, FARTHEST);
+            let (distance, differ) = if misses >= MISSES
+                && at - start >= BARREN
+                && let Some(places) = several()
+            {
+                let Some((nth, distance)) = lookup.several(&places, heads, hashing, base) else {
+                    misses += SEVERAL;
+                    at += (SEVERAL - 1) * stride + 1 + uneven(stride, at);
+                    continue;
+                };
+                misses += nth;
+                at += nth * stride;
+                let (Some(here), Some(there)) = (word(src, at), word(src, at - distance)) else { break };
+                (distance, here ^ there)
+            } else {
+                let Some(here) = word(src, at) else { break };
+                let hash = hashing.of::<HASHES>(here);
+                let place = base.wrapping_add(at as u32);
+                let distance = place.wrapping_sub(std::mem::replace(&mut heads[hash], place)) as usize;
+                // Without a branch: whether a place is near enough is hard to foretell. Too far ones, and places that
+                // were looked at before, look at themselves.
+                let far = u64::from(distance.wrapping_sub(1) >= FARTHEST.min(at));
+                let Some(there) = word(src, at - if far == 0 { distance } else { 0 }) else { break };
+                let differ = (there ^ here) | far;
+                if differ as u32 != 0 {
+                    misses += 1;
+                    at += step(effort, misses, std::mem::replace(&mut last, hash));
+                    continue;
+                }
+                (distance, differ)
+            };
             let length = common(src, differ, at - distance, at, most_end - at);
-            let earlier = if self.misses > 0 { before(src, start, at, distance) } else { 0 };
-            if !self.pays(length + earlier, distance) {
-                at += self.step(effort, std::mem::replace(&mut last, hash));
+            let earlier = if misses > 0 { before(src, start, at, distance) } else { 0 };
+            if !pays(&least, length + earlier, distance) {
+                misses += 1;
+                at += step(effort, misses, std::mem::replace(&mut last, distance));
                 continue;
             }
             // What is between copies may go on as it was.
-            self.misses /= 2;
+            misses /= 2;
             at -= earlier;
             let end = push(tokens, at - start, length + earlier, distance) + at;
             if let Some(near) = word(src, end - 2) {
-                let hash = self.hash(near);
-                self.heads[hash] = self.base.wrapping_add(end as u32 - 2);
+                heads[hashing.of::<HASHES>(near)] = base.wrapping_add(end as u32 - 2);
             }
             (at, start) = (end, end);
         }
+        self.misses = misses;
         finish(tokens, start, to)
-    }
-
-    /// How far to go on where nothing is found. The hash makes steps irregular, so that what repeats at any distance
-    /// is met sooner or later.
-    #[inline(always)]
-    fn step(&mut self, effort: &Effort, hash: usize) -> usize {
-        self.misses += 1;
-        let step = (self.misses >> effort.patience).min(effort.stride);
-        1 + step / 2 + ((step * (hash & 15)) >> 4)
     }
 
     /// Puts a place into its chain and returns the one before.
     #[inline(always)]
     fn insert(&mut self, word: u64, at: usize) -> u32 {
-        let hash = self.hash(word);
+        let hash = self.hashing.of::<HASHES>(word);
         let place = self.base.wrapping_add(at as u32);
         let before = std::mem::replace(&mut self.heads[hash], place);
         self.before[place as usize & (FARTHEST - 1)] = before;
@@ -274,7 +302,7 @@ impl Finder {
                 continue;
             }
             let found = common(src, differ, earlier, at, most).min(most);
-            if found > best && self.pays(found, distance) {
+            if found > best && pays(&self.least, found, distance) {
                 (best, best_distance) = (found, distance);
                 if found >= enough || found >= most {
                     break;
@@ -306,7 +334,8 @@ impl Finder {
                 self.search(src, at, here, Search { first, length: too_short, depth, enough })
             };
             if length == 0 {
-                at += self.step(effort, here as usize >> 3);
+                self.misses += 1;
+                at += step(effort, self.misses, here as usize >> 3);
                 continue;
             }
             let mut inserted = at;

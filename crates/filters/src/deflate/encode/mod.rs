@@ -14,7 +14,8 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
-use crate::simd::copies::{Copy, Decode, with_copy};
+use crate::simd::hashes::{Lookup, Work, with_lookup};
+use crate::simd::literals::Join;
 use crate::simd::{self, Level};
 use bits::Bits;
 use block::{Kind, Plan};
@@ -104,7 +105,7 @@ impl Deflater {
             let (now, then) = rest.split_at(rest.len().min(piece));
             rest = then;
             let (whole, last) = (now.len() == src.len(), rest.is_empty());
-            with_copy(simd, Piece { deflater: self, effort, whole, last, out: &mut out }, now, &mut [])?;
+            with_lookup(simd, Piece { deflater: self, effort, src: now, whole, last, out: &mut out });
         }
         out.finish();
         Ok(())
@@ -129,12 +130,20 @@ impl Deflater {
 
     /// One piece, the whole source or a part, the last one or not.
     #[inline(always)]
-    fn piece(&mut self, effort: &Effort, src: &[u8], whole: bool, last: bool, out: &mut Bits) {
+    fn piece(
+        &mut self,
+        effort: &Effort,
+        src: &[u8],
+        (whole, last): (bool, bool),
+        kernels: &(impl Lookup + Join),
+        out: &mut Bits,
+    ) {
         self.finder.begin(src.len(), effort);
         self.finder.price(first_price(src), effort);
         self.tokens.clear();
         self.block = Histogram::default();
         let plan = &mut self.plan;
+        plan.best = effort.depth > 1;
         let mut blocks = Blocks { src, plan, bias: effort.bias, stored: 0, start: 0, whole, last };
         let mut at = 0;
         // Those of the block.
@@ -142,7 +151,7 @@ impl Deflater {
         while at < src.len() {
             let first = self.tokens.len();
             let to = src.len().min(at + SECTION);
-            let end = self.finder.parse(src, (at, to), effort, &mut self.tokens);
+            let end = self.finder.parse(src, (at, to), effort, kernels, &mut self.tokens);
             self.section = Histogram::default();
             self.section.count(&self.tokens[first..], src, at);
             if end < src.len() {
@@ -158,7 +167,7 @@ impl Deflater {
                 parts(&self.block, &self.section, &mut entropies)
             };
             if parted {
-                blocks.write(&mut self.block, &self.tokens[..first], at, out);
+                blocks.write(&mut self.block, &self.tokens[..first], at, (kernels, out));
                 self.tokens.drain(..first);
                 std::mem::swap(&mut self.block, &mut self.section);
             } else {
@@ -166,7 +175,7 @@ impl Deflater {
             }
             at = end;
         }
-        blocks.write(&mut self.block, &self.tokens, at, out);
+        blocks.write(&mut self.block, &self.tokens, at, (kernels, out));
         blocks.finish(out);
     }
 }
@@ -175,16 +184,17 @@ impl Deflater {
 struct Piece<'l, 'd> {
     deflater: &'l mut Deflater,
     effort: &'static Effort,
+    src: &'l [u8],
     whole: bool,
     last: bool,
     out: &'l mut Bits<'d>,
 }
 
-impl Decode for Piece<'_, '_> {
+impl Work for Piece<'_, '_> {
     #[inline(always)]
-    fn decode(self, src: &[u8], _dst: &mut [u8], _copy: impl Copy) -> Result<usize> {
-        self.deflater.piece(self.effort, src, self.whole, self.last, self.out);
-        Ok(0)
+    fn run(self, kernels: impl Lookup + Join) {
+        let Self { deflater, effort, src, whole, last, out } = self;
+        deflater.piece(effort, src, (whole, last), &kernels, out);
     }
 }
 
@@ -233,7 +243,13 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     /// Writes a block that ends at `end`, or lets it wait.
     #[inline(always)]
-    fn write(&mut self, histogram: &mut Histogram, tokens: &[Token], end: usize, out: &mut Bits) {
+    fn write(
+        &mut self,
+        histogram: &mut Histogram,
+        tokens: &[Token],
+        end: usize,
+        (join, out): (&impl Join, &mut Bits),
+    ) {
         let src = &self.src[self.start..end];
         histogram.litlens[END] += 1;
         // A stored block more costs less than 6 bytes. What saves next to nothing is read faster as it is.
@@ -243,7 +259,7 @@ impl Blocks<'_> {
         let chosen = self.plan.choose(histogram, src.len(), least, self.bias);
         if chosen.0 != Kind::Stored {
             self.finish_stored(false, out);
-            self.plan.write(chosen, last && self.last, tokens, src, out);
+            self.plan.write(chosen, last && self.last, tokens, src, (join, out));
             self.stored = end;
         }
         self.start = end;

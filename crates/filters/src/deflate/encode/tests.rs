@@ -5,6 +5,7 @@ use super::symbols::Token;
 use super::*;
 use crate::deflate::Inflate;
 use crate::deflate::draw::Rng;
+use crate::simd::hashes::Plain;
 use flate2::{Decompress, FlushDecompress};
 use proptest::prelude::*;
 
@@ -231,7 +232,7 @@ fn tokens_say_what_the_source_holds() {
             while at < src.len() {
                 let mut tokens = Vec::new();
                 let to = src.len().min(at + 1 + rng.below(9000));
-                let end = finder.parse(&src, (at, to), effort, &mut tokens);
+                let end = finder.parse(&src, (at, to), effort, &Plain, &mut tokens);
                 for Token { literals, length, distance } in tokens {
                     let from = back.len();
                     back.extend_from_slice(&src[from..from + literals as usize]);
@@ -265,6 +266,7 @@ fn best_cost(counts: &[u32], most: usize) -> u64 {
 #[test]
 fn codes_are_complete_limited_and_the_best() {
     let mut rng = Rng(8);
+    let mut worst = 1.0_f64;
     for round in 0..2000 {
         let n = 2 + rng.below(SYMBOLS - 2);
         let steep = rng.below(24);
@@ -291,17 +293,28 @@ fn codes_are_complete_limited_and_the_best() {
                 continue;
             }
             let mut found = vec![0xEE; counts.len()];
-            lengths(&counts, most, &mut found);
-            let sum: u32 = found.iter().filter(|l| **l > 0).map(|l| 1 << (LONGEST - usize::from(*l))).sum();
-            assert_eq!(sum, 1 << LONGEST, "{counts:?}");
-            assert!(found.iter().all(|l| usize::from(*l) <= most));
-            assert!(used < 2 || counts.iter().zip(&found).all(|(c, l)| (*c > 0) == (*l > 0)));
+            let mut quick = vec![0xEE; counts.len()];
+            lengths(&counts, most, true, &mut found);
+            lengths(&counts, most, false, &mut quick);
+            for found in [&found, &quick] {
+                let sum: u32 =
+                    found.iter().filter(|l| **l > 0).map(|l| 1 << (LONGEST - usize::from(*l))).sum();
+                assert_eq!(sum, 1 << LONGEST, "{counts:?}");
+                assert!(found.iter().all(|l| usize::from(*l) <= most));
+                assert!(used < 2 || counts.iter().zip(found).all(|(c, l)| (*c > 0) == (*l > 0)));
+            }
             if used > 1 {
-                let cost: u64 = counts.iter().zip(&found).map(|(c, l)| u64::from(*c) * u64::from(*l)).sum();
-                assert_eq!(cost, best_cost(&counts, most), "{most} bits: {counts:?}");
+                let cost = |lengths: &[u8]| -> u64 {
+                    counts.iter().zip(lengths).map(|(c, l)| u64::from(*c) * u64::from(*l)).sum()
+                };
+                let best = best_cost(&counts, most);
+                assert_eq!(cost(&found), best, "{most} bits: {counts:?}");
+                worst = worst.max(cost(&quick) as f64 / best as f64);
             }
         }
     }
+    // Such trees are nothing that a block of data has.
+    assert!((1.0..1.2).contains(&worst), "the quick code is {worst} times as long as the best");
 }
 
 proptest! {
