@@ -1,21 +1,35 @@
-//! Times contestants in turn, so that a slow moment of the machine hits all of them.
+//! Times contestants in turn, so that a slow moment of the machine hits all of them. Every other round runs backwards:
+//! nobody always finds the caches and the free memory that the same other one left.
 
 use std::time::{Duration, Instant};
 
-/// Least number of rounds, and least time spent in all rounds together.
-const ROUNDS: usize = 7;
-const LEAST: Duration = Duration::from_millis(400);
+/// Least number of rounds, and least time spent in all rounds together: the machine's speed changes within a second.
+const ROUNDS: usize = 8;
+const LEAST: Duration = Duration::from_secs(5);
 
 /// One thing that is timed.
 pub struct Contestant<'a> {
     pub name: String,
-    pub work: Box<dyn FnMut() + 'a>,
+    /// Does it once and says how many seconds it took.
+    pub work: Box<dyn FnMut() -> f64 + 'a>,
 }
 
 impl<'a> Contestant<'a> {
-    pub fn new(name: impl Into<String>, work: impl FnMut() + 'a) -> Self {
+    pub fn new(name: impl Into<String>, mut work: impl FnMut() + 'a) -> Self {
+        Self::clocked(name, move || seconds(&mut work))
+    }
+
+    /// One that has a clock of its own, for what must be done before and is no part of the work.
+    pub fn clocked(name: impl Into<String>, work: impl FnMut() -> f64 + 'a) -> Self {
         Self { name: name.into(), work: Box::new(work) }
     }
+}
+
+/// Seconds that something takes.
+pub fn seconds(work: impl FnOnce()) -> f64 {
+    let begin = Instant::now();
+    work();
+    begin.elapsed().as_secs_f64()
 }
 
 /// Seconds of one call: the median, the fastest and the slowest.
@@ -36,14 +50,17 @@ impl Seconds {
 
 /// Runs every contestant once unmeasured, then all of them in turn, round after round.
 pub fn in_turn(contestants: &mut [Contestant<'_>]) -> Vec<Seconds> {
-    contestants.iter_mut().for_each(|c| (c.work)());
+    for contestant in contestants.iter_mut() {
+        (contestant.work)();
+    }
     let mut times = vec![Vec::new(); contestants.len()];
     let start = Instant::now();
     while times.first().is_some_and(|t| t.len() < ROUNDS) || start.elapsed() < LEAST {
         for (contestant, times) in contestants.iter_mut().zip(&mut times) {
-            let begin = Instant::now();
-            (contestant.work)();
-            times.push(begin.elapsed().as_secs_f64());
+            times.push((contestant.work)());
+        }
+        for (contestant, times) in contestants.iter_mut().zip(&mut times).rev() {
+            times.push((contestant.work)());
         }
     }
     times.into_iter().map(Seconds::of).collect()

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tensilo_core::io::{Disk, SystemDisk};
 
-pub const WRITE: &str = "floor: one write";
+const WRITE: &str = "floor: one write";
 const ONE: &str = "floor: encoder, 1 thread";
 const TWO: &str = "floor: encoder, 2 threads";
 
@@ -33,8 +33,6 @@ pub fn of<'a>(arrays: &'a Arrays, case: Case) -> Vec<Writer<'a>> {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    // There is none the first time.
-    let _ = SystemDisk.unlink(path);
     let file = SystemDisk.create_new(path).expect("a new file");
     file.write_at(0, bytes).expect("room");
 }

@@ -10,7 +10,7 @@ mod rows;
 
 use crate::data::Random;
 use crate::h5py::Python;
-use crate::measure::Contestant;
+use crate::measure::{Contestant, seconds};
 use crate::report::{Goal, Report};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,16 +71,22 @@ impl Arrays {
     }
 }
 
-/// One writer, which makes its file anew at each call.
+/// One writer, which makes a new file at each call.
 struct Writer<'a> {
     name: &'static str,
-    write: Box<dyn FnMut(&Path) + 'a>,
+    /// Says how many seconds it took.
+    write: Box<dyn FnMut(&Path) -> f64 + 'a>,
     /// Is it no writer but the least that any has to do?
     floor: bool,
 }
 
 impl<'a> Writer<'a> {
-    fn new(name: &'static str, write: impl FnMut(&Path) + 'a) -> Self {
+    fn new(name: &'static str, mut write: impl FnMut(&Path) + 'a) -> Self {
+        Self::clocked(name, move |path| seconds(|| write(path)))
+    }
+
+    /// One that has a clock of its own.
+    fn clocked(name: &'static str, write: impl FnMut(&Path) -> f64 + 'a) -> Self {
         Self { name, write: Box::new(write), floor: false }
     }
 
@@ -112,11 +118,13 @@ impl Row<'_> {
             let path = at(folder, writer.name);
             let write = std::panic::AssertUnwindSafe(|| (writer.write)(&path));
             let said = match std::panic::catch_unwind(write) {
-                Ok(()) => python.ask(&format!("judge({:?}, {:?})", shown(&path), self.check)),
+                Ok(_) => python.ask(&format!("judge({:?}, {:?})", shown(&path), self.check)),
                 Err(_) => "cannot write this".to_owned(),
             };
+            let bytes = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
+            // One that was refused may have left none.
+            let _ = std::fs::remove_file(&path);
             if said == "same" {
-                let bytes = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
                 sizes.push(format!("{} {:.3}", writer.name, bytes as f64 / 1e6));
                 return true;
             }
@@ -128,15 +136,16 @@ impl Row<'_> {
         report.note(format!("{}, MB of file: {}", self.name, sizes.join(", ")));
         let contestants = self.writers.into_iter().map(|Writer { name, mut write, .. }| {
             let path = at(folder, name);
-            Contestant::new(name, move || write(&path))
+            Contestant::clocked(name, move || {
+                let seconds = write(&path);
+                // So that all find the same memory free. Floors that only encode have no file.
+                let _ = std::fs::remove_file(&path);
+                seconds
+            })
         });
         let contestants = contestants.collect();
         let goal = Some(Goal { against: "h5py", times: self.goal });
         report.compare_with(self.name, self.bytes, contestants, goal);
-        // Many files of 64 MiB would fill a small memory.
-        for name in ["tensilo", "h5py", "rust-hdf5", "hdf5-pure", "hdf5-writer", floors::WRITE] {
-            let _ = std::fs::remove_file(at(folder, name));
-        }
     }
 }
 
@@ -156,10 +165,8 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Writes a file anew, without a sync.
+/// Writes a new file, without a sync.
 fn fresh(path: &Path, options: WriteOptions, fill: impl FnOnce(&mut FileWriter<'_>)) {
-    // There is none the first time.
-    let _ = SystemDisk.unlink(path);
     let file = SystemDisk.create_new(path).expect("a new file");
     let mut w = FileWriter::over(&*file, options).expect("options");
     fill(&mut w);

@@ -140,11 +140,11 @@ fn one<'a>(python: &'a Python, arrays: &'a Arrays, name: &'static str, goal: f64
     };
     let options = format!("{chunks}{}", case.coding.for_h5py());
     let array = case.array.name();
-    let h5py = Writer::new("h5py", move |path| {
-        python.run(&format!(
+    let h5py = Writer::clocked("h5py", move |path| {
+        python.seconds(&format!(
             "f = h5py.File({:?}, 'w'); f.create_dataset('d', data={array}{options}); f.close()",
             shown(path)
-        ));
+        ))
     });
     let mut writers = vec![ours, h5py];
     writers.extend(peers::one(arrays, case));
@@ -166,11 +166,11 @@ fn datasets<'a>(python: &'a Python, arrays: &'a Arrays) -> Row<'a> {
         });
     });
     // One statement a line: the loop is a list comprehension.
-    let h5py = Writer::new("h5py", |path| {
-        python.run(&format!(
+    let h5py = Writer::clocked("h5py", |path| {
+        python.seconds(&format!(
             "f = h5py.File({:?}, 'w'); [f.create_dataset(f'd{{i}}', data=small) for i in many]; f.close()",
             shown(path)
-        ));
+        ))
     });
     let mut writers = vec![ours, h5py];
     writers.extend(peers::datasets(arrays));
@@ -192,11 +192,11 @@ fn attributes(python: &Python) -> Row<'_> {
             }
         });
     });
-    let h5py = Writer::new("h5py", |path| {
-        python.run(&format!(
+    let h5py = Writer::clocked("h5py", |path| {
+        python.seconds(&format!(
             "f = h5py.File({:?}, 'w', libver=('v108', 'v108')); [f.attrs.create(f'a{{i}}', i, dtype='u8') for i in many]; f.close()",
             shown(path)
-        ));
+        ))
     });
     let mut writers = vec![ours, h5py];
     writers.extend(peers::attributes());
