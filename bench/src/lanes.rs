@@ -62,8 +62,8 @@ pub fn run() -> Result<Report, String> {
             who.push(Contestant::new(name, move || write(&path, slabs, version, behind)));
         }
         if let (Some(python), false) = (&python, behind) {
-            who.push(Contestant::new("numpy memmap", || python.run("write_numpy()")));
-            who.push(Contestant::new("h5py contiguous", || python.run("write_h5py()")));
+            who.push(Contestant::clocked("numpy memmap", || python.seconds("write_numpy()")));
+            who.push(Contestant::clocked("h5py contiguous", || python.seconds("write_h5py()")));
         }
         report.compare(case, BYTES, who);
     }
@@ -96,8 +96,8 @@ pub fn run() -> Result<Report, String> {
         }
         if let Some(python) = &python {
             python.run(&format!("S = {starts:?}"));
-            who.push(Contestant::new("numpy memmap", || python.run("sum_numpy(S)")));
-            who.push(Contestant::new("h5py contiguous", || python.run("sum_h5py(S)")));
+            who.push(Contestant::clocked("numpy memmap", || python.seconds("sum_numpy(S)")));
+            who.push(Contestant::clocked("h5py contiguous", || python.seconds("sum_h5py(S)")));
         }
         report.compare(case, bytes, who);
     }
@@ -114,8 +114,8 @@ pub fn run() -> Result<Report, String> {
         }));
     }
     if let Some(python) = &python {
-        who.push(Contestant::new("numpy memmap", || python.run("copy_numpy(S)")));
-        who.push(Contestant::new("h5py contiguous", || python.run("copy_h5py(S)")));
+        who.push(Contestant::clocked("numpy memmap", || python.seconds("copy_numpy(S)")));
+        who.push(Contestant::clocked("h5py contiguous", || python.seconds("copy_h5py(S)")));
     }
     report.compare("scattered windows, copy", starts.len() as u64 * window as u64 * 4, who);
 

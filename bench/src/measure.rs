@@ -1,5 +1,7 @@
-//! Times contestants in turn, so that a slow moment of the machine hits all of them. Every other round runs backwards:
-//! nobody always finds the caches and the free memory that the same other one left.
+//! Times contestants in turn, so that a slow moment of the machine hits all of them. Each round has another order: nobody
+//! always finds the caches and the free memory that the same other one left, and nobody those of its own last call.
+
+use crate::data::Random;
 
 use std::time::{Duration, Instant};
 
@@ -54,14 +56,24 @@ pub fn in_turn(contestants: &mut [Contestant<'_>]) -> Vec<Seconds> {
         (contestant.work)();
     }
     let mut times = vec![Vec::new(); contestants.len()];
+    let (mut order, mut random) = ((0..contestants.len()).collect::<Vec<_>>(), Random(17));
     let start = Instant::now();
     while times.first().is_some_and(|t| t.len() < ROUNDS) || start.elapsed() < LEAST {
-        for (contestant, times) in contestants.iter_mut().zip(&mut times) {
-            times.push((contestant.work)());
-        }
-        for (contestant, times) in contestants.iter_mut().zip(&mut times).rev() {
-            times.push((contestant.work)());
+        shuffle(&mut order, &mut random);
+        for &i in &order {
+            times[i].push((contestants[i].work)());
         }
     }
     times.into_iter().map(Seconds::of).collect()
+}
+
+/// Another order, which does not begin with what the one before ended with.
+fn shuffle(order: &mut [usize], random: &mut Random) {
+    let last = order.last().copied();
+    for i in (1..order.len()).rev() {
+        order.swap(i, (random.next() % (i as u64 + 1)) as usize);
+    }
+    if order.len() > 1 && order.first().copied() == last {
+        order.swap(0, 1);
+    }
 }
