@@ -12,8 +12,9 @@ use tensilo_core::io::DiskFile;
 use tensilo_core::threads::Threads;
 use tensilo_core::{Error, Monitor, Quiet, Result};
 
-/// Bytes of a block: what is in memory at one time while appending.
-const BLOCK: u64 = 16 << 20;
+/// Bytes of a block: the most that may wait, encoded, for a thread that was held up. Others are written meanwhile, and
+/// their buffers encoded into again.
+const BLOCK: u64 = 32 << 20;
 /// Bytes that one thread compresses at a time.
 const SHARE: u64 = 128 << 10;
 /// From so many bytes on several threads compress.

@@ -59,6 +59,7 @@ const FIXED_LITLENS: [u8; LITLENS + 2] = {
 const FIXED_DISTANCES: [u8; DISTANCES + 2] = [5; DISTANCES + 2];
 
 /// Bits of all symbols and their extra bits.
+#[inline(always)]
 fn body_bits(histogram: &Histogram, litlens: &[u8], distances: &[u8]) -> u64 {
     let sum = |counts: &[u32], lengths: &[u8]| -> u64 {
         counts.iter().zip(lengths).map(|(n, l)| u64::from(*n) * u64::from(*l)).sum()
@@ -78,6 +79,7 @@ impl Plan {
     /// Chooses how a block of `raw` bytes is written, whose histogram counts its end, and says how many bits it takes, its
     /// first three counted. What is not stored must save `least` bits, and stating codes `bias` bits besides: it takes
     /// time to read them.
+    #[inline(always)]
     pub(super) fn choose(&mut self, histogram: &Histogram, raw: usize, least: i64, bias: u64) -> (Kind, u64) {
         let stored = (8 * raw as u64).saturating_add_signed(-least);
         let fixed = 3 + body_bits(histogram, &FIXED_LITLENS, &FIXED_DISTANCES);

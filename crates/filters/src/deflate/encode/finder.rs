@@ -205,7 +205,7 @@ impl Finder {
         let heads = &mut *self.heads;
         let mut misses = self.misses;
         while at < to {
-            let stride = 1 + (misses >> (effort.patience & 63)).min(effort.stride);
+            let stride = (misses >> (effort.patience & 63)).min(effort.stride);
             let several = || Places::new(src, at, stride, FARTHEST);
             let (distance, differ) = if misses >= MISSES
                 && at - start >= BARREN

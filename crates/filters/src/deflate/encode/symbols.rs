@@ -144,6 +144,7 @@ impl Histogram {
     }
 
     /// Bits that all symbols take at least, about, and their extra bits.
+    #[inline(always)]
     pub(super) fn bits(&self) -> f32 {
         entropy(&self.litlens) + entropy(&self.distances) + self.extra as f32
     }
@@ -162,6 +163,7 @@ impl Histogram {
     }
 
     /// How many different literals, lengths and distances occur.
+    #[inline(always)]
     pub(super) fn kinds(&self) -> usize {
         self.litlens.iter().chain(&self.distances).filter(|n| **n > 0).count()
     }
