@@ -210,6 +210,81 @@ fn an_import_that_fails_leaves_no_store() {
 }
 
 #[test]
+fn a_run_that_fails_leaves_the_store_that_was_there() {
+    if !oracle::python_has("h5py") {
+        return oracle::skip("Python with h5py", 1);
+    }
+    let dir = oracle::temp_dir();
+    let folder = dir.path();
+    python(folder, MAKE);
+    ok(folder, &["records", "import", "a.trec", "label=label.npy"]);
+    let before = std::fs::read(folder.join("a.trec")).unwrap();
+    // A dataset whose last chunk does not match its checksum.
+    ok(folder, &["convert", "image.npy", "b.h5", "--chunk", "64x7x9", "--filter", "FLET"]);
+    let mut bytes = std::fs::read(folder.join("b.h5")).unwrap();
+    let npy = std::fs::read(folder.join("image.npy")).unwrap();
+    let row = &npy[npy.len() - 126..];
+    let at = bytes.windows(126).position(|w| w == row).unwrap();
+    bytes[at + 5] ^= 0x10;
+    std::fs::write(folder.join("b.h5"), bytes).unwrap();
+    for (args, hint) in [
+        (&["import", "a.trec", "x=b.h5:/data", "--force"][..], ""),
+        (&["import", "a.trec", "label=label.npy"], "--force"),
+        (&["create", "a.trec", "--field", "x:u1"], "--force"),
+        (&["salvage", "a.trec", "a.trec", "--force"], "another destination"),
+        (&["append", "a.trec", "image.npy"], "NAME=SOURCE"),
+        (&["append", "a.trec", "label=image.npy"], "field \"label\" of the store is uint8 scalar"),
+        (&["append", "a.trec", "label=b.h5:data"], "FILE.h5:/path"),
+    ] {
+        let out = run(folder, &[&["records"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out).contains(hint), "{args:?}: {}", text(&out));
+        assert!(std::fs::read(folder.join("a.trec")).unwrap() == before, "{args:?}");
+    }
+    // The values are not replaced by the lengths of the same run.
+    ok(folder, &["records", "import", "t.trec", "text=text.npy,lengths.npy"]);
+    for lengths in ["out.npy", "./out.npy"] {
+        let out = run(folder, &["records", "export", "t.trec", "-o", "out.npy", "--lengths", lengths, "--force"]);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(!folder.join("out.npy").exists());
+    }
+    let partials = std::fs::read_dir(folder).unwrap().filter(|e| {
+        e.as_ref().unwrap().file_name().to_string_lossy().ends_with(".partial")
+    });
+    assert_eq!(partials.count(), 0);
+}
+
+#[test]
+fn arrays_of_the_other_byte_order_become_records() {
+    if !oracle::python_has("numpy") {
+        return oracle::skip("Python with numpy", 1);
+    }
+    let dir = oracle::temp_dir();
+    let folder = dir.path();
+    let make = r#"
+import numpy as np, sys
+for i, t in enumerate(["i2", "u4", "f8", "c8", "c16", "f2"]):
+    np.save(f"{sys.argv[1]}/big{i}.npy", (np.arange(30).reshape(10, 3) * 1000.5).astype(">" + t))
+np.save(f"{sys.argv[1]}/lengths.npy", np.array([3, 0, 7], ">i8"))
+"#;
+    python(folder, make);
+    for i in 0..6 {
+        ok(folder, &["records", "import", &format!("{i}.trec"), &format!("big{i}.npy")]);
+        ok(folder, &["records", "export", &format!("{i}.trec"), "-o", &format!("{i}.npy")]);
+    }
+    ok(folder, &["records", "import", "r.trec", "big1.npy,lengths.npy"]);
+    ok(folder, &["records", "export", "r.trec", "-o", "r.npy", "--lengths", "l.npy"]);
+    let check = r#"
+import numpy as np, sys
+load = lambda name: np.load(f"{sys.argv[1]}/{name}.npy")
+for got, want in [(str(i), f"big{i}") for i in range(6)] + [("r", "big1"), ("l", "lengths")]:
+    a, b = load(got), load(want)
+    assert a.dtype.byteorder != ">" and a.shape == b.shape and (a == b).all(), (got, a, b)
+"#;
+    python(folder, check);
+}
+
+#[test]
 fn the_frames_of_a_pack_become_records() {
     let dir = oracle::temp_dir();
     let folder = dir.path();

@@ -1,7 +1,7 @@
 //! Records from anything that can be gathered.
 
 use super::block;
-use tensilo_core::gather::{Gather, Schema, gather};
+use tensilo_core::gather::{FieldShape, Gather, Schema, gather};
 use tensilo_core::threads::Threads;
 use tensilo_core::{Budget, Error, Monitor, Progress, Result};
 use tensilo_records::RecordsWriter;
@@ -20,13 +20,22 @@ pub fn import(
 ) -> Result<u64> {
     let schema = joined_schema(sources)?;
     let into = writer.schema()?;
-    let order: Vec<usize> = into.fields().iter().map(|f| schema.position(&f.name)).collect::<Result<_>>()?;
+    let names = |s: &Schema| s.fields().iter().map(|f| f.name.as_str()).collect::<Vec<_>>().join(", ");
+    let order = into.fields().iter().map(|f| schema.position(&f.name)).collect::<Result<Vec<usize>>>();
+    let order = order.ok().filter(|o| o.len() == schema.fields().len()).ok_or_else(|| {
+        Error::invalid(format!("the store has the fields {}; given are {}", names(&into), names(&schema)))
+            .hint("one source for each field, as NAME=SOURCE")
+    })?;
     for (field, at) in into.fields().iter().zip(&order) {
         let given = schema.field(*at)?;
-        if given != field || schema.fields().len() != into.fields().len() {
+        if given != field {
             return Err(Error::invalid(format!(
-                "the store has {:?} {} {:?}, the source {:?} {} {:?}",
-                field.name, field.dtype, field.shape, given.name, given.dtype, given.shape
+                "field {:?} of the store is {} {}, the source is {} {}",
+                field.name,
+                field.dtype,
+                shape(&field.shape),
+                given.dtype,
+                shape(&given.shape)
             )));
         }
     }
@@ -56,6 +65,16 @@ pub fn import(
     }
     writer.commit()?;
     Ok(total)
+}
+
+/// A shape as `records create` takes it.
+fn shape(shape: &FieldShape) -> String {
+    let (first, dims) = match shape {
+        FieldShape::Fixed(dims) => (None, dims),
+        FieldShape::Ragged(dims) => (Some("*".to_owned()), dims),
+    };
+    let all: Vec<String> = first.into_iter().chain(dims.iter().map(u64::to_string)).collect();
+    if all.is_empty() { "scalar".into() } else { all.join("x") }
 }
 
 /// The fields of sources side by side.

@@ -26,7 +26,7 @@ impl NpyRagged {
         let [records] = lengths.shape() else {
             return Err(Error::invalid("the lengths are no list").in_object(name));
         };
-        if !matches!(lengths.descr(), "<u8" | "<i8") {
+        if !matches!(lengths.descr(), "<u8" | "<i8" | ">u8" | ">i8") {
             let message = format!("the lengths are {}, 64-bit integers are wanted", lengths.descr());
             return Err(Error::invalid(message).in_object(name));
         }
@@ -36,7 +36,9 @@ impl NpyRagged {
         let mut starts = vec![0_u64];
         for n in bytes.as_chunks().0 {
             let last = starts.last().copied().unwrap_or(0);
-            let next = last.checked_add(u64::from_le_bytes(*n)).filter(|end| *end <= all);
+            let n =
+                if lengths.descr().starts_with('>') { u64::from_be_bytes(*n) } else { u64::from_le_bytes(*n) };
+            let next = last.checked_add(n).filter(|end| *end <= all);
             starts.push(next.ok_or_else(|| Error::invalid(format!("the lengths pass the {all} rows")))?);
         }
         if starts.last() != Some(&all) {

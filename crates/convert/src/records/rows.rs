@@ -128,10 +128,12 @@ pub struct NpyRows {
     npy: NpyFile,
     schema: Schema,
     row: u64,
+    /// Bytes of a number that is stored with its high byte first; 0 where nothing is to be turned round.
+    turned: usize,
 }
 
 impl NpyRows {
-    /// Shows the rows along the first axis.
+    /// Shows the rows along the first axis; either byte order, as records hold the low byte first.
     ///
     /// # Errors
     /// `Unsupported` for element types that records have not; `InvalidArgument` for a single value.
@@ -139,9 +141,16 @@ impl NpyRows {
         let [_, inner @ ..] = npy.shape() else {
             return Err(Error::invalid("a single value has no rows").in_object(name));
         };
-        let schema = Schema::new(vec![FieldSchema::fixed(name, npy.descr().parse()?, inner)])?;
+        let (descr, turned) = match npy.descr().strip_prefix('>') {
+            None => (npy.descr().to_owned(), 0),
+            Some(kind) => {
+                let parts = if kind.starts_with('c') { 2 } else { 1 };
+                (format!("<{kind}"), npy.item_size() as usize / parts)
+            }
+        };
+        let schema = Schema::new(vec![FieldSchema::fixed(name, descr.parse()?, inner)])?;
         let row = inner.iter().product();
-        Ok(Self { npy, schema, row })
+        Ok(Self { npy, schema, row, turned })
     }
 }
 
@@ -149,7 +158,13 @@ impl Rows for NpyRows {
     fn read(&self, first: u64, _rows: u64, out: &mut [u8], _monitor: &dyn Monitor) -> Result<()> {
         let element =
             first.checked_mul(self.row).ok_or_else(|| Error::invalid("a row past 2^64 elements"))?;
-        if out.is_empty() { Ok(()) } else { self.npy.read_at(element, out) }
+        if !out.is_empty() {
+            self.npy.read_at(element, out)?;
+        }
+        if self.turned > 1 {
+            out.chunks_exact_mut(self.turned).for_each(<[u8]>::reverse);
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use super::state::{STATE_MAGIC, State};
 use super::table::walk;
 use super::writer::{StoreWriter, WriterOptions};
 use std::path::Path;
-use tensilo_core::io::{ByteSource, FileSource};
+use tensilo_core::io::{ByteSource, Disk, FileSource};
 use tensilo_core::{Budget, Error, ErrorKind, Monitor, Progress, Result};
 
 /// Losses that are described; more are counted.
@@ -47,18 +47,25 @@ pub struct Salvaged {
 
 /// Copies every record that is whole from a damaged store to a new one.
 ///
-/// The commit is the most recent one whose state block and schema are whole.
+/// The commit is the most recent one whose state block and schema are whole. The new store has its name when all is
+/// copied.
 ///
 /// # Errors
-/// `Corrupt` when no commit is whole; those of [`StoreWriter::create`]; `Io`; the monitor's.
+/// `InvalidArgument` when both are the same file; `Corrupt` when no commit is whole; those of [`StoreWriter::create`]; `Io`; the monitor's.
 pub fn salvage(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
     mut options: WriterOptions,
     monitor: &dyn Monitor,
 ) -> Result<Salvaged> {
-    let from = from.as_ref();
+    let (from, to) = (from.as_ref(), to.as_ref());
     let source = FileSource::open(from)?;
+    if same_file(&*options.disk, from, to) {
+        return Err(Error::invalid("a store is not salvaged to itself")
+            .hint("what could not be copied would be gone; give another destination")
+            .in_file(to));
+    }
+    options.whole = true;
     let budget = Budget::new(options.limits.clone());
     let (state, more, searched) = find(&source, &budget, monitor).map_err(|e| e.in_file(from))?;
     if options.encoding.is_none() {
@@ -121,6 +128,13 @@ pub fn salvage(
     })?;
     writer.commit()?;
     Ok(answer)
+}
+
+/// Are both names of one file?
+fn same_file(disk: &dyn Disk, a: &Path, b: &Path) -> bool {
+    let identity = |path| disk.open(path).and_then(|f| f.fingerprint()).ok().map(|f| (f.device, f.inode));
+    let (a, b) = (identity(a), identity(b));
+    a.is_some() && a == b
 }
 
 impl Salvaged {

@@ -33,6 +33,9 @@ pub struct WriterOptions {
     pub dictionary: Option<Vec<u8>>,
     /// May a new store replace a file of its name?
     pub replace: bool,
+    /// Does a new store take its name only with its first commit? What it replaces stays until then, and if there is
+    /// no commit.
+    pub whole: bool,
     /// How long to wait for another writer.
     pub wait: Duration,
     /// Threads that compress.
@@ -52,6 +55,7 @@ impl Default for WriterOptions {
             metadata: None,
             dictionary: None,
             replace: false,
+            whole: false,
             wait: Duration::ZERO,
             threads: Threads::default(),
             limits: Limits::default(),
@@ -80,8 +84,40 @@ pub struct StoreWriter {
     pub(super) budget: Budget,
     /// Is there something to commit?
     pub(super) changed: bool,
+    /// What takes its name with the first commit.
+    pub(super) unnamed: Option<Unnamed>,
     /// Why nothing can be written any more.
     pub(super) broken: Option<String>,
+}
+
+/// A store that does not have its name yet.
+#[derive(Debug)]
+pub(super) struct Unnamed {
+    staged: Staged,
+    /// What has the name, locked: whoever else writes to it would lose what is committed.
+    _replaced: Option<Box<dyn DiskFile>>,
+}
+
+/// Finds out, before any work is done, whether a new store can have the name; locks what it replaces.
+fn claim(path: &Path, options: &WriterOptions) -> Result<Option<Box<dyn DiskFile>>> {
+    let disk = &*options.disk;
+    if disk.list(path).is_ok() {
+        let what = if options.replace { "a folder is not replaced" } else { "a folder has that name" };
+        return Err(Error::already_exists(what).in_file(path));
+    }
+    if !options.replace {
+        return match disk.open(path) {
+            Ok(_) => Err(Error::already_exists("the file exists").in_file(path)),
+            // Publishing decides.
+            Err(_) => Ok(None),
+        };
+    }
+    match lock(disk, path, options.wait) {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == ErrorKind::Locked => Err(e),
+        // There is nothing, or nothing that could be open for writing.
+        Err(_) => Ok(None),
+    }
 }
 
 /// How the fields of a schema are stored.
@@ -117,20 +153,30 @@ fn check_metadata(text: &str) -> Result<()> {
 }
 
 impl StoreWriter {
-    /// Makes a new store without records, which exists as soon as this returns, and opens it.
+    /// Makes a new store without records and opens it. It exists as soon as this returns, or with the first commit
+    /// where the options say so.
     ///
     /// # Errors
-    /// `AlreadyExists` unless replacing is allowed; `InvalidArgument`, `Limit` for schemas and encodings that a store
-    /// cannot have; `InsufficientDisk`, `Io`; those of [`open`](Self::open).
+    /// `AlreadyExists` unless replacing is allowed; `Locked` when another has what would be replaced open for writing;
+    /// `InvalidArgument`, `Limit` for schemas and encodings that a store cannot have; `InsufficientDisk`, `Io`; those
+    /// of [`open`](Self::open).
     pub fn create(path: impl AsRef<Path>, schema: Schema, options: WriterOptions) -> Result<Self> {
         let path = path.as_ref();
+        let replaced = claim(path, &options)?;
         let staged = Staged::create(options.disk.clone(), path)?;
         Self::write_new(&staged, &schema, &options)?;
+        if options.whole {
+            let file = options.disk.open(staged.temporary())?;
+            let mut writer = Self::open_locked(path, file, options)?;
+            writer.unnamed = Some(Unnamed { staged, _replaced: replaced });
+            return Ok(writer);
+        }
         if options.replace {
             staged.publish_replace()?;
         } else {
             staged.publish_no_replace()?;
         }
+        drop(replaced);
         Self::open(path, options)
     }
 
@@ -205,6 +251,7 @@ impl StoreWriter {
             pool: Pool::default(),
             budget,
             changed: false,
+            unnamed: None,
             broken: None,
         })
     }
@@ -279,7 +326,7 @@ impl StoreWriter {
     }
 
     /// Makes everything appended durable and visible, and returns the number of the commit. Nothing is written when
-    /// nothing changed.
+    /// nothing changed. A new store that has no name yet gets it.
     ///
     /// # Errors
     /// `InsufficientDisk`, `Io`. When the bytes could not be written the commit may be tried again; when a sync or a
@@ -287,6 +334,7 @@ impl StoreWriter {
     pub fn commit(&mut self) -> Result<u64> {
         self.usable()?;
         if !self.changed {
+            self.take_name()?;
             return Ok(self.committed.generation);
         }
         let generation = self.committed.generation + 1;
@@ -313,7 +361,34 @@ impl StoreWriter {
         self.committed = self.next.state.clone();
         self.end = self.next.end();
         self.changed = false;
+        self.take_name()?;
         Ok(generation)
+    }
+
+    /// Gives a new store its name, if it has none yet.
+    fn take_name(&mut self) -> Result<()> {
+        let Some(Unnamed { staged, _replaced: replaced }) = self.unnamed.take() else { return Ok(()) };
+        let named =
+            if self.options.replace { staged.publish_replace() } else { staged.publish_no_replace() };
+        if let Err(e) = named {
+            self.broken = Some("the store did not get its name".into());
+            return Err(e);
+        }
+        drop(replaced);
+        // The temporary name's lock is gone with it.
+        if let Err(e) = self.file.try_lock(LockKind::Exclusive) {
+            self.broken = Some(e.message().to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for StoreWriter {
+    /// Gives the space of what was not committed back.
+    fn drop(&mut self) {
+        if self.changed && self.broken.is_none() && self.unnamed.is_none() {
+            self.file.set_len(self.end).ok();
+        }
     }
 }
 

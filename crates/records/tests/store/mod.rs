@@ -4,6 +4,7 @@ mod allocations;
 mod contents;
 mod crash;
 mod damage;
+mod naming;
 mod shared;
 mod sharing;
 

@@ -1,6 +1,7 @@
 //! `records verify` and `records salvage`.
 
 use super::CodecArguments;
+use crate::commands::refuse_existing;
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
@@ -125,6 +126,7 @@ pub fn verify(a: &VerifyArguments, out: &mut Output) -> Outcome {
 
 /// Copies what is whole.
 pub fn salvage(a: &SalvageArguments, out: &mut Output) -> Outcome {
+    refuse_existing(&a.destination, a.force)?;
     let options = WriterOptions {
         encoding: a.codec.codec,
         field_encodings: a.codec.field_codecs.clone(),

@@ -1,9 +1,10 @@
 //! `records export`.
 
+use crate::commands::refuse_existing;
 use crate::exit::{Answer, Outcome};
 use crate::output::Output;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tensilo::Error;
 use tensilo::convert::records as convert;
@@ -38,6 +39,15 @@ pub struct ExportArguments {
     pub force: bool,
 }
 
+/// Do both paths name one file, existing or not?
+fn same_name(a: &Path, b: &Path) -> bool {
+    let folder = |p: &Path| match p.parent() {
+        Some(f) if !f.as_os_str().is_empty() => f.canonicalize().ok(),
+        _ => Path::new(".").canonicalize().ok(),
+    };
+    a.file_name() == b.file_name() && folder(a) == folder(b)
+}
+
 /// Writes a field of all records.
 pub fn run(a: &ExportArguments, out: &mut Output) -> Outcome {
     let store = super::open(&a.store)?;
@@ -56,6 +66,12 @@ pub fn run(a: &ExportArguments, out: &mut Output) -> Outcome {
     if ragged != a.lengths.is_some() {
         let message = if ragged { "a ragged field needs --lengths" } else { "a fixed field has no lengths" };
         return Err(Error::invalid(message).into());
+    }
+    for path in a.lengths.iter().chain([&a.output]) {
+        refuse_existing(path, a.force)?;
+    }
+    if a.lengths.as_ref().is_some_and(|lengths| same_name(lengths, &a.output)) {
+        return Err(Error::invalid("values and lengths would go to the same file").in_file(&a.output).into());
     }
     let disk = Arc::new(SystemDisk);
     if let Some(lengths) = &a.lengths {

@@ -2,6 +2,7 @@
 
 use super::sources::{Source, source};
 use super::{CodecArguments, WriteArguments};
+use crate::commands::refuse_existing;
 use crate::exit::{Answer, Outcome};
 use crate::output::Output;
 use clap::Args;
@@ -10,7 +11,6 @@ use std::path::PathBuf;
 use tensilo::convert::records as convert;
 use tensilo::core::dtype::DType;
 use tensilo::core::gather::{FieldSchema, Gather, Schema};
-use tensilo::core::io::{Disk, SystemDisk};
 use tensilo::core::threads::Threads;
 use tensilo::records::RecordsWriter;
 use tensilo::records::store::WriterOptions;
@@ -124,7 +124,12 @@ pub fn create(a: &CreateArguments, out: &mut Output) -> Outcome {
         replace: a.force,
         ..WriterOptions::default()
     };
+    refuse_existing(&a.store, a.force)?;
     RecordsWriter::create(&a.store, Schema::new(a.fields.clone())?, options)?;
+    if !out.is_json() {
+        out.line(format_args!("{} made, without records", a.store.display()))?;
+        return Ok(Answer::Yes);
+    }
     told(&a.store, 0, 0, out)
 }
 
@@ -143,6 +148,7 @@ pub fn append(a: &AppendArguments, out: &mut Output) -> Outcome {
 
 /// Makes a store of what there is.
 pub fn run(a: &ImportArguments, out: &mut Output) -> Outcome {
+    refuse_existing(&a.store, a.force)?;
     let sources = open_all(&a.sources)?;
     let sources: Vec<&dyn Gather> = sources.iter().map(|s| &**s).collect();
     let threads = Threads::new(a.threads);
@@ -151,21 +157,13 @@ pub fn run(a: &ImportArguments, out: &mut Output) -> Outcome {
         field_encodings: a.codec.field_codecs.clone(),
         metadata: a.metadata.clone(),
         replace: a.force,
+        whole: true,
         threads,
         ..WriterOptions::default()
     };
     let mut writer = RecordsWriter::create(&a.store, convert::joined_schema(&sources)?, options)?;
-    let imported = convert::import(&sources, &mut writer, threads, &out.monitor());
-    let len = writer.len();
-    drop(writer);
-    match imported {
-        Ok(n) => told(&a.store, n, len, out),
-        Err(e) => {
-            // Nothing is left of a store that could not be filled.
-            SystemDisk.unlink(&a.store).ok();
-            Err(e.into())
-        }
-    }
+    let n = convert::import(&sources, &mut writer, threads, &out.monitor())?;
+    told(&a.store, n, writer.len(), out)
 }
 
 #[cfg(test)]

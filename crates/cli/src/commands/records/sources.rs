@@ -8,6 +8,8 @@ use tensilo::hdf5::File;
 use tensilo::pack::read::{Pack, Values};
 use tensilo::{Error, Result};
 
+const DATASET: &str = "name a dataset of an HDF5 file as FILE.h5:/path/of/dataset";
+
 /// Where a field comes from.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -44,7 +46,11 @@ impl Source {
     /// # Errors
     /// As the reader of its kind; `Unsupported` for a kind that is not known.
     pub fn open(&self) -> Result<Box<dyn Gather>> {
-        self.open_kind().map_err(|e| e.in_file(&self.file))
+        self.open_kind().map_err(|e| {
+            let e = e.in_file(&self.file);
+            let colon = self.dataset.is_none() && self.file.to_string_lossy().contains(':');
+            if colon && e.kind() == tensilo::ErrorKind::NotFound { e.hint(DATASET) } else { e }
+        })
     }
 
     fn open_kind(&self) -> Result<Box<dyn Gather>> {
@@ -66,7 +72,7 @@ impl Source {
             Ok(pack) => Ok(Box::new(PackFrames::new(name, pack, Values::Masked)?)),
             Err(e) if matches!(e.kind(), tensilo::ErrorKind::Corrupt | tensilo::ErrorKind::Unsupported) => {
                 Err(Error::unsupported("the source is no .npy file, folder or pack")
-                    .hint("name a dataset of an HDF5 file as FILE.h5:/path/of/dataset"))
+                    .hint(DATASET))
             }
             Err(e) => Err(e),
         }
