@@ -9,13 +9,14 @@ use super::filters::Filters;
 use super::index::{self, Chunks};
 use super::split::{Grid, product};
 use super::tree::{Dataset, Kind, Storage, TypeUse};
-use super::value::{Data, Value, item_size};
+use super::value::{Data, Value, check_ends, item_size};
 use super::writer::FileWriter;
 use crate::format::datatype::Datatype;
 use crate::format::encode::Bound;
 use crate::format::message::dataspace::Dataspace;
 use crate::format::message::fill_value::{AllocationTime, FillMessage, FillTime, FillValue};
 use std::collections::BTreeMap;
+use tensilo_core::wire::FieldWriter;
 use tensilo_core::{Error, Result};
 use tensilo_filters::{ChunkInfo, FilterSpec, Pipeline};
 
@@ -194,6 +195,12 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         self
     }
 
+    /// When unwritten elements get the fill value; if it was set, without this.
+    pub fn fill_time(mut self, time: FillTime) -> Self {
+        self.fill_time = time;
+        self
+    }
+
     /// Keeps the elements in the object header (up to 64 KiB).
     pub fn compact(mut self) -> Self {
         self.compact = true;
@@ -257,6 +264,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
         let elements_of = Elements { datatype: &datatype.datatype, chunk, fill: &self.fill };
         let filters = self.filters.specs_of(elements_of)?;
         let bound = self.writer.options.bound;
+        datatype.datatype.encode(&mut FieldWriter::new(), bound)?;
         match &self.chunk {
             Some(chunk) => check_chunks(chunk, &dataspace, element_size, bound)?,
             None if filters.is_empty() => {}
@@ -367,6 +375,7 @@ impl<'w, 'f> DatasetBuilder<'w, 'f> {
                     e.len()
                 )));
             }
+            check_ends(&datatype, e)?;
             stored.extend_from_slice(&self.writer.heap_element(e, item)?);
         }
         self.write_bytes(&stored)

@@ -126,6 +126,15 @@ impl Value {
     }
 }
 
+/// Refuses a text with a NUL: libhdf5 ends it there, and what follows would be gone.
+pub(crate) fn check_ends(datatype: &Datatype, text: &[u8]) -> Result<()> {
+    if !matches!(datatype.class, Class::VarString { .. }) || !text.contains(&0) {
+        return Ok(());
+    }
+    Err(Error::invalid("a string of variable length contains a NUL, where libhdf5 would end it")
+        .hint("bytes that may be NUL belong in an array of u8 or an opaque type"))
+}
+
 /// Bytes of an item of a variable-length type.
 pub(crate) fn item_size(datatype: &Datatype) -> Result<usize> {
     match &datatype.class {

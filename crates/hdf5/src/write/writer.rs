@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::out::{Out, Target as OutTarget};
 use super::scales::Scales;
 use super::tree::{Attribute, Kind, NodeId, Target, Tracking, Tree, TypeUse, normal};
-use super::value::{Data, Value, item_size};
+use super::value::{Data, Value, check_ends, item_size};
 use crate::format::Address;
 use crate::format::datatype::Datatype;
 use crate::format::encode::selection::Region;
@@ -203,12 +203,14 @@ impl<'f> FileWriter<'f> {
                 "an attribute's name is empty, contains a NUL or is longer than 65534 bytes",
             ));
         }
+        value.datatype.encode(&mut FieldWriter::new(), self.options.bound)?;
         let data = match value.data {
             Data::Stored(bytes) => bytes,
             Data::Heap(elements) => {
                 let item = item_size(&value.datatype)?;
                 let mut bytes = Vec::with_capacity(16 * elements.len());
                 for e in &elements {
+                    check_ends(&value.datatype, e)?;
                     bytes.extend_from_slice(&self.heap_element(e, item)?);
                 }
                 bytes

@@ -1,11 +1,13 @@
 //! Every datatype class, compared with the type that libhdf5 makes itself.
 
 use super::write_with;
+use tensilo_core::ErrorKind;
+use tensilo_core::io::SystemDisk;
 use tensilo_hdf5::format::datatype::{
     BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Member, Normalization, Padding,
     ReferenceKind, StringPadding,
 };
-use tensilo_hdf5::write::{Bound, Value, WriteOptions};
+use tensilo_hdf5::write::{Bound, FileWriter, Value, WriteOptions};
 use tensilo_testkit::oracle::{python, python_stdout, skip, temp_dir};
 
 fn bits(offset: u16, precision: u16) -> BitField {
@@ -206,8 +208,7 @@ fn complex_numbers_are_written_under_v200_and_refused_below() {
     let options = WriteOptions::default().bound(Bound::V114);
     let mut w = tensilo_hdf5::write::FileWriter::create(disk, folder.path().join("b.h5"), options)
         .expect("a new file");
-    w.dataset("c").datatype(complex).shape(&[2]).create().expect("kept");
-    let e = w.finish().expect_err("not under this bound");
+    let e = w.dataset("c").datatype(complex).shape(&[2]).create().expect_err("not under this bound");
     assert_eq!(e.kind(), tensilo_core::ErrorKind::Unsupported);
     assert!(e.to_string().contains("complex"), "{e}");
 }
@@ -257,4 +258,45 @@ with h5py.File(sys.argv[1]) as f:
     } else {
         skip("Python with h5py", 1);
     }
+}
+
+#[test]
+fn types_that_libhdf5_does_not_open_are_refused_wherever_they_are_used() {
+    let folder = temp_dir();
+    let path = folder.path().join("a.h5");
+    let int = |size| Datatype::integer(size, true, ByteOrder::Little);
+    let compound = |members| Datatype { size: 8, class: Class::Compound { members } };
+    let overlapping = compound(vec![member("a", 4, int(4)), member("b", 2, int(4))]);
+    let inside =
+        Datatype { size: 16, class: Class::Array { dims: vec![2], base: Box::new(overlapping.clone()) } };
+    let apart = compound(vec![member("b", 4, int(4)), member("a", 0, int(4))]);
+    for (datatype, refused) in [(overlapping, true), (inside, true), (apart, false)] {
+        let mut w = FileWriter::create(SystemDisk::shared(), &path, WriteOptions::default()).expect("a file");
+        let results = [
+            w.dataset("d").datatype(datatype.clone()).shape(&[2]).create().map_err(|e| e.kind()),
+            w.attribute("/", "a", Value::null(datatype.clone())).map_err(|e| e.kind()),
+        ];
+        for result in results {
+            assert_eq!(result.is_err(), refused, "{datatype:?}: {result:?}");
+        }
+        w.commit_datatype("t", datatype).expect("taken, and encoded at the end");
+        assert_eq!(w.finish().is_err(), refused);
+        assert_eq!(path.exists(), !refused);
+    }
+}
+
+#[test]
+fn texts_that_libhdf5_would_cut_short_are_refused() {
+    let folder = temp_dir();
+    let mut w = FileWriter::create(SystemDisk::shared(), folder.path().join("a.h5"), WriteOptions::default())
+        .expect("a file");
+    let kinds = [
+        w.dataset("d").write_texts(&["a", "b\0c"]).map(drop).map_err(|e| e.kind()),
+        w.attribute("/", "a", "b\0c").map_err(|e| e.kind()),
+        w.attribute("/", "a", Value::texts(&["", "\0"], &[2]).expect("value")).map_err(|e| e.kind()),
+    ];
+    assert_eq!(kinds, [Err(ErrorKind::InvalidArgument); 3]);
+    // Sequences of bytes may hold any.
+    let bytes = Datatype::sequence(Datatype::integer(1, false, ByteOrder::Little));
+    w.dataset("d").datatype(bytes).shape(&[1]).write_heap([&b"b\0c"[..]]).expect("bytes");
 }

@@ -72,6 +72,7 @@ impl Datatype {
                 w.bytes(tag).zeros(tag.len().next_multiple_of(8) - tag.len());
             }
             Class::Compound { members } => {
+                check_apart(members)?;
                 for m in members {
                     self.encode_member(w, version, floor, m)?;
                 }
@@ -139,6 +140,22 @@ impl Datatype {
         }
         m.datatype.encode_above(w, floor)
     }
+}
+
+/// Members that share bytes: no libhdf5 opens such a type.
+fn check_apart(members: &[super::Member]) -> Result<()> {
+    let mut by_offset: Vec<&super::Member> = members.iter().collect();
+    by_offset.sort_by_key(|m| m.offset);
+    for (a, b) in by_offset.iter().zip(by_offset.iter().skip(1)) {
+        if a.offset.saturating_add(u64::from(a.datatype.size)) > b.offset {
+            return Err(Error::unsupported(format!(
+                "members {:?} and {:?} of a compound overlap, which libhdf5 does not open",
+                String::from_utf8_lossy(&a.name),
+                String::from_utf8_lossy(&b.name)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn put_bits(w: &mut FieldWriter, bits: &BitField) {
