@@ -8,7 +8,6 @@ pub struct Scratch {
 }
 
 /// The part of [`Scratch`] that filters may use while they run.
-#[derive(Default)]
 pub struct Codecs {
     pub(crate) inflate: Option<crate::deflate::Inflate>,
     pub(crate) block: Vec<u8>,
@@ -20,6 +19,22 @@ pub struct Codecs {
     pub(crate) deflate: Option<crate::deflate::Deflater>,
     /// Planes of bytes that the filter which encodes next is given: more than one right behind a shuffle.
     pub(crate) planes: usize,
+}
+
+impl Default for Codecs {
+    fn default() -> Self {
+        Self {
+            inflate: None,
+            block: Vec::new(),
+            second: Vec::new(),
+            positions: Vec::new(),
+            zstd: None,
+            unzstd: None,
+            lz4: None,
+            deflate: None,
+            planes: 1,
+        }
+    }
 }
 
 impl Scratch {

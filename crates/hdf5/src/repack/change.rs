@@ -36,7 +36,7 @@ pub struct Change {
 /// What is changed on the way.
 ///
 /// A change for all datasets passes by those that cannot have it: scalars, other ranks than that of the chunk,
-/// growing datasets without chunks, too large ones in headers. A change for a named dataset is made or refused.
+/// growing datasets without chunks, too large ones in headers; of filters, codecs of numbers pass by other elements. A change for a named dataset is made or refused.
 #[derive(Debug, Clone, Default)]
 pub struct RepackOptions {
     /// Of all datasets.
@@ -78,7 +78,16 @@ impl RepackOptions {
 
     pub(super) fn plan(&self, path: &[u8], d: &Dataset) -> Result<Plan> {
         let named = self.objects.get(path);
-        let filters = named.and_then(|c| c.filters.as_ref()).or(self.all.filters.as_ref());
+        let of_this = named.and_then(|c| c.filters.as_ref());
+        let filters = of_this.or(self.all.filters.as_ref());
+        // Filters of a named dataset are used or refused.
+        let possible_filters = |filters: &Filters, d: &Dataset, dims: &[u64]| match of_this {
+            Some(_) => Some(filters.clone()),
+            None => {
+                let left = filters.possible(d.datatype(), dims);
+                (filters.is_empty() || !left.is_empty()).then_some(left)
+            }
+        };
         let wish = named.and_then(|c| c.layout.as_ref());
         let bytes = d.elements().saturating_mul(u64::from(d.datatype().size));
         if bytes < self.minimum {
@@ -97,17 +106,24 @@ impl RepackOptions {
             (Some(NewLayout::Compact), _) => Plan::Compact,
             (Some(NewLayout::Chunked(dims)), filters) => {
                 let cut = |(c, m): (&u64, &Option<u64>)| m.map_or(*c, |m| (*c).min(m.max(1)));
-                let dims = dims.iter().zip(d.max_shape()).map(cut).collect();
-                let filters = filters.cloned().unwrap_or_else(|| Filters::from(d.filters()));
+                let dims: Vec<u64> = dims.iter().zip(d.max_shape()).map(cut).collect();
+                let filters = filters.and_then(|f| possible_filters(f, d, &dims));
+                let filters = filters.unwrap_or_else(|| Filters::from(d.filters()));
                 Plan::Chunks { dims, filters }
             }
             (None, None) => Plan::Keep,
-            (None, Some(filters)) => match d.layout() {
-                DataLayout::Chunked(l) => Plan::Chunks { dims: l.dims.clone(), filters: filters.clone() },
-                DataLayout::Virtual { .. } => Plan::Keep,
-                _ if filters.is_empty() || d.elements() == 0 => Plan::Keep,
-                _ => Plan::Chunks { dims: chunk_for(d), filters: filters.clone() },
-            },
+            (None, Some(filters)) => {
+                let dims = match d.layout() {
+                    DataLayout::Virtual { .. } => return Ok(Plan::Keep),
+                    DataLayout::Chunked(l) => l.dims.clone(),
+                    _ if filters.is_empty() || d.elements() == 0 => return Ok(Plan::Keep),
+                    _ => chunk_for(d),
+                };
+                match possible_filters(filters, d, &dims) {
+                    Some(filters) => Plan::Chunks { dims, filters },
+                    None => Plan::Keep,
+                }
+            }
         })
     }
 }

@@ -53,6 +53,11 @@ fn number(datatype: &Datatype) -> Option<(ByteOrder, BitField)> {
     }
 }
 
+/// Are these numbers, as szip codes them?
+pub(crate) fn is_number(datatype: &Datatype) -> bool {
+    number(datatype).is_some()
+}
+
 /// Values of szip with `pixels` per block, of the nearest-neighbour method or not.
 pub(crate) fn szip(of: Elements<'_>, pixels: u32, nearest: bool) -> Result<Vec<u32>> {
     if !(2..=32).contains(&pixels) || !pixels.is_multiple_of(2) {

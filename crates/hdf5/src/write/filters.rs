@@ -1,8 +1,12 @@
 //! Which filters a dataset's chunks go through, by name.
 
-use super::client_values::{Elements, nbit, scale_offset, szip};
+use super::client_values::{Elements, is_number, nbit, scale_offset, szip};
+use crate::format::datatype::{Class, Datatype};
 use tensilo_core::Result;
-use tensilo_filters::{FilterSpec, id};
+use tensilo_filters::{ChunkInfo, Codecs, FilterSpec, Pipeline, Registry, Scratch, id};
+
+/// Most elements with which a filter is tried.
+const TRIED: u64 = 1024;
 
 /// A filter pipeline to be written; client values that depend on the datatype are filled in when it is known.
 ///
@@ -161,6 +165,55 @@ impl Filters {
             spec
         };
         self.0.iter().map(fill).collect()
+    }
+
+    /// Sees that chunks can be encoded: a filter that is not built in, only decodes or refuses its client values would be
+    /// left out of every chunk where it is optional.
+    ///
+    /// ```
+    /// use tensilo_hdf5::write::Filters;
+    /// assert!(Filters::new().filter(32_001, &[2, 2, 4, 400, 5, 1, 0], true).check_encodes(4, &[100]).is_ok());
+    /// assert!(Filters::new().filter(999, &[], true).check_encodes(4, &[100]).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported`, `InvalidArgument`, naming the filter.
+    pub fn check_encodes(&self, element_size: u32, chunk: &[u64]) -> Result<()> {
+        // A short run along the fastest axis stands for the chunk.
+        let mut chunk_dims = vec![1; chunk.len()];
+        if let (Some(to), Some(from)) = (chunk_dims.last_mut(), chunk.last()) {
+            *to = (*from).min(TRIED);
+        }
+        let elements = chunk_dims.iter().product::<u64>() as usize;
+        let raw = vec![0; elements * element_size as usize];
+        let info = ChunkInfo { element_size: element_size as usize, chunk_dims };
+        let registry = Registry::default();
+        let specs = self.specs(element_size);
+        let known = |late: &Late| matches!(late, Late::Nothing | Late::ElementSize(_));
+        for (spec, _) in specs.iter().zip(&self.0).filter(|(_, (_, late))| known(late)) {
+            let Some(filter) = registry.get(spec.id) else {
+                return Pipeline::new(&[FilterSpec::new(spec.id, Vec::new())], &registry)
+                    .and_then(|p| p.encode(&mut Scratch::default(), &raw, &info))
+                    .map(drop);
+            };
+            filter
+                .encode(&spec.values, &info, &mut Codecs::default(), &raw, &mut Vec::new())
+                .map_err(|e| e.context(format_args!("filter {} ({})", spec.id, filter.name())))?;
+        }
+        Ok(())
+    }
+
+    /// Those of the filters that a dataset of such elements can have: codecs of numbers pass by everything else.
+    pub(crate) fn possible(&self, datatype: &Datatype, chunk: &[u64]) -> Self {
+        let can = |late: &Late| match late {
+            Late::Szip { pixels, .. } => {
+                let points = chunk.iter().fold(1_u64, |n, d| n.saturating_mul(*d));
+                is_number(datatype) && points >= u64::from(*pixels)
+            }
+            Late::ScaleOffset(_) => matches!(datatype.class, Class::Integer { .. } | Class::Float { .. }),
+            _ => true,
+        };
+        Self(self.0.iter().filter(|(_, late)| can(late)).cloned().collect())
     }
 
     /// The filters of a dataset with all their values.

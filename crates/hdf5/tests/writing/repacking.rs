@@ -3,6 +3,7 @@
 
 use tensilo_core::ErrorKind;
 use tensilo_core::io::SystemDisk;
+use tensilo_hdf5::format::datatype::{Class, Datatype};
 use tensilo_hdf5::read::File;
 use tensilo_hdf5::repack::{Change, NewLayout, RepackOptions, Repacked, repack};
 use tensilo_hdf5::write::{Bound, FileWriter, Filters, WriteOptions};
@@ -136,10 +137,7 @@ fn unchanged_pipelines_are_copied_and_changed_ones_encoded_once() {
         d.write(&values).expect("dataset");
         w.dataset("texts").write_texts(&["a", "bb", ""]).expect("dataset");
         let own = w.reference("texts").expect("reference");
-        w.dataset("reference")
-            .datatype(tensilo_hdf5::format::datatype::Datatype::object_reference())
-            .write(&[own.0, 0])
-            .expect("dataset");
+        w.dataset("reference").datatype(Datatype::object_reference()).write(&[own.0, 0]).expect("dataset");
     });
     let kept = copy(&a, &b, Bound::V110, &RepackOptions::default()).expect("copied");
     assert_eq!((kept.chunks_copied, kept.chunks_encoded, kept.datasets, kept.groups), (32, 0, 3, 2));
@@ -204,4 +202,50 @@ fn layouts_and_filters_change_for_all_datasets_or_named_ones() {
     options.objects.insert(b"/nothing".to_vec(), Change::default());
     let e = copy(&a, &folder.path().join("c.h5"), Bound::V110, &options).expect_err("no such dataset");
     assert_eq!(e.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn codecs_of_numbers_pass_by_datasets_of_other_elements_unless_they_are_named() {
+    let folder = temp_dir();
+    let (a, b) = (folder.path().join("a.h5"), folder.path().join("b.h5"));
+    let values: Vec<u16> = (0..4000).map(|i| i % 97).collect();
+    super::write_with(WriteOptions::default(), &a, |w| {
+        w.dataset("numbers").shape(&[40, 100]).write(&values).expect("dataset");
+        w.dataset("texts").write_texts(&["a", "bb"]).expect("dataset");
+        w.dataset("kept")
+            .shape(&[4000])
+            .chunk(&[4])
+            .filters(Filters::new().deflate(1))
+            .write(&values)
+            .expect("kept");
+        let opaque = Datatype { size: 3, class: Class::Opaque { tag: Vec::new() } };
+        w.dataset("opaque").datatype(opaque).shape(&[20]).chunk(&[5]).write_bytes(&[7; 60]).expect("dataset");
+    });
+    let ids = |file: &File, name| {
+        file.dataset(name).expect("there").filters().iter().map(|f| f.id).collect::<Vec<u16>>()
+    };
+    let cases: [(Filters, [&[u16]; 4]); 3] = [
+        // Blocks of 16 pixels are more than a chunk of "kept" holds.
+        (Filters::new().szip(16, true), [&[4], &[], &[1], &[]]),
+        (Filters::new().scale_offset(0), [&[6], &[], &[6], &[]]),
+        (Filters::new().szip(16, false).fletcher32(), [&[4, 3], &[3], &[3], &[3]]),
+    ];
+    for (filters, expected) in cases {
+        copy(&a, &b, Bound::Earliest, &RepackOptions::with_filters(filters.clone())).expect("copied");
+        let file = File::open(&b).expect("opened");
+        let found = ["numbers", "texts", "kept", "opaque"].map(|name| ids(&file, name));
+        assert_eq!(found.each_ref().map(Vec::as_slice), expected);
+        if shared_dir().is_some() && python_has("hdf5plugin") {
+            let pair = format!("earliest\t{}\t{}\n", a.display(), b.display());
+            assert_eq!(judged("2.0", &pair), ["same=1"], "libhdf5 sees the same");
+        }
+        std::fs::remove_file(&b).expect("removed");
+    }
+    for name in ["/texts", "/kept", "/opaque"] {
+        let mut options = RepackOptions::default();
+        let change = Change { layout: None, filters: Some(Filters::new().szip(16, true)) };
+        options.objects.insert(name.as_bytes().to_vec(), change);
+        let e = copy(&a, &b, Bound::Earliest, &options).expect_err("impossible");
+        assert_eq!((e.kind(), e.object()), (ErrorKind::InvalidArgument, Some(name)));
+    }
 }

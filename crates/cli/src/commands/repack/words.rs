@@ -78,8 +78,8 @@ impl FromStr for FilterWord {
             ("GZIP", p) => One::Gzip(level(p, 9)?),
             ("ZSTD", p) => One::Zstd(level(p, 22)?),
             ("SZIP", _) => match pair()? {
-                (n, "NN") => One::Szip(number(n, "pixels per block")?, true),
-                (n, "EC") => One::Szip(number(n, "pixels per block")?, false),
+                (n, "NN") => One::Szip(pixels(n)?, true),
+                (n, "EC") => One::Szip(pixels(n)?, false),
                 (_, other) => return Err(format!("{other:?} is neither NN nor EC")),
             },
             ("SOFF", _) => match pair()? {
@@ -96,6 +96,12 @@ impl FromStr for FilterWord {
         };
         Ok(Self { objects, filter })
     }
+}
+
+fn pixels(text: &str) -> std::result::Result<u32, String> {
+    let n = number(text, "pixels per block")?;
+    let possible = (2..=32).contains(&n) && n % 2 == 0;
+    if possible { Ok(n) } else { Err(format!("pixels per block are an even number from 2 to 32, not {n}")) }
 }
 
 /// Number, flag (0 mandatory, 1 optional), count of values, values.
