@@ -5,6 +5,7 @@ pub use tensilo_core::array::{
 };
 pub use tensilo_hdf5::format::datatype::{Class, Datatype};
 pub use tensilo_hdf5::format::message::dataspace::Dataspace;
+pub use tensilo_hdf5::format::message::fill_value::FillTime;
 pub use tensilo_hdf5::object::DamagedAttribute;
 pub use tensilo_hdf5::read::{
     Attribute, ChunkEntry, Dataset, Element, ExternalLinks, File, Group, LinkInfo, ManifestEntry,

@@ -3,6 +3,7 @@
 //! Only what NumPy holds without converting a value has a name here; the rest is refused.
 
 use std::fmt;
+use tensilo_core::array::npy::{item_size, structured};
 use tensilo_core::{Error, Result};
 use tensilo_hdf5::format::datatype::{
     BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Member, Normalization,
@@ -71,6 +72,38 @@ impl NumpyType {
 }
 
 impl NumpyType {
+    /// The dtype that the header of a `.npy` file describes: a type string, or a list of fields.
+    ///
+    /// ```
+    /// use tensilo::numpy::NumpyType;
+    /// let dtype = NumpyType::from_descr("[('a', '<i2'), ('', '|V6'), ('b', '<f8', (2,))]")?;
+    /// let NumpyType::Record { fields, size } = &dtype else { panic!("a structured dtype") };
+    /// assert_eq!((fields[1].name.as_str(), fields[1].offset, *size), ("b", 8, 24));
+    /// # Ok::<(), tensilo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported` for a list of anything but fields of known sizes.
+    pub fn from_descr(descr: &str) -> Result<Self> {
+        if !descr.starts_with('[') {
+            return Ok(Self::Plain(descr.to_owned()));
+        }
+        let unknown = || Error::unsupported(format!("elements of type {descr}"));
+        let (mut fields, mut offset) = (Vec::new(), 0_usize);
+        for f in structured(descr).ok_or_else(unknown)? {
+            let count = f.shape.iter().try_fold(1_u64, |n, d| n.checked_mul(*d));
+            let size = item_size(&f.descr).zip(count).and_then(|(size, n)| size.checked_mul(n));
+            let size = size.and_then(|n| usize::try_from(n).ok()).ok_or_else(unknown)?;
+            let end = offset.checked_add(size).ok_or_else(unknown)?;
+            if !f.name.is_empty() {
+                let dtype = Self::from_descr(&f.descr)?;
+                fields.push(Field { name: f.name, dtype, shape: f.shape, offset, size });
+            }
+            offset = end;
+        }
+        Ok(Self::Record { fields, size: offset })
+    }
+
     /// The datatype that h5py writes for elements of this dtype: booleans as an enumeration, complex numbers as a
     /// compound of `r` and `i`.
     ///

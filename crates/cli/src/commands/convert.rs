@@ -13,10 +13,10 @@ use tensilo::convert::npz::{NpzFile, NpzWriter};
 use tensilo::core::io::{FileSource, SystemDisk};
 use tensilo::core::threads::Threads;
 use tensilo::core::{Budget, Limits};
-use tensilo::hdf5::Dataset;
 use tensilo::hdf5::write::{Bound, FileWriter, Filters, WriteOptions};
+use tensilo::hdf5::{Dataset, Dataspace};
 use tensilo::numpy::{NumpyType, npy_header};
-use tensilo::{Error, Result};
+use tensilo::{Error, ErrorKind, Result};
 
 /// Arguments of `convert`.
 #[derive(Debug, Args)]
@@ -89,14 +89,21 @@ pub fn run(a: &ConvertArguments, out: &mut Output) -> Outcome {
     } else if is(&a.input, "npy") {
         let npy = NpyFile::open(&a.input)?;
         let datatype =
-            NumpyType::Plain(npy.descr().to_owned()).datatype().map_err(|e| e.in_file(&a.input))?;
+            NumpyType::from_descr(npy.descr()).and_then(|t| t.datatype()).map_err(|e| e.in_file(&a.input))?;
         into_hdf5(a, &npy.stored(datatype)?, out)?
     } else if is(&a.input, "npz") {
         from_npz(a, out)?
     } else if is(&a.output, "npz") {
         into_npz(a, out)?
     } else {
-        let dataset = a.open.open(&a.input)?.dataset(name)?;
+        let file = a.open.open(&a.input).map_err(|e| match e.kind() {
+            ErrorKind::Corrupt => e.hint("--dtype and --shape say what raw elements are"),
+            _ => e,
+        })?;
+        let dataset = file.dataset(name).map_err(|e| match (&a.dataset, e.kind()) {
+            (None, ErrorKind::NotFound) => e.hint("--dataset names one; `tensilo ls` lists them"),
+            _ => e,
+        })?;
         let (dtype, shape) = elements(&dataset).map_err(|e| e.in_object(name).in_file(&a.input))?;
         let head = if is(&a.output, "npy") { npy_header(&dtype, &shape) } else { Vec::new() };
         dataset_to_file(&dataset, &head, SystemDisk::shared(), &a.output, a.force, &out.monitor())?
@@ -107,6 +114,9 @@ pub fn run(a: &ConvertArguments, out: &mut Output) -> Outcome {
 
 /// How NumPy sees a dataset.
 fn elements(dataset: &Dataset) -> Result<(NumpyType, Vec<u64>)> {
+    if matches!(dataset.dataspace(), Dataspace::Null) {
+        return Err(Error::unsupported("a null dataspace, which is no array, not even one of no elements"));
+    }
     let (dtype, inner) = NumpyType::of(dataset.datatype())?;
     Ok((dtype, dataset.shape().iter().copied().chain(inner).collect()))
 }
@@ -135,7 +145,7 @@ fn from_npz(a: &ConvertArguments, out: &Output) -> Result<u64> {
             continue;
         }
         let array = npz.array(i).map_err(|e| e.in_file(&a.input))?;
-        let datatype = NumpyType::Plain(array.descr().to_owned()).datatype();
+        let datatype = NumpyType::from_descr(array.descr()).and_then(|t| t.datatype());
         let datatype = datatype.map_err(|e| e.in_object(name).in_file(&a.input))?;
         let chunk = a.chunk.as_ref().map(|c| c.0.as_slice());
         // Arrays of no axes cannot be chunked, and stay as they are.

@@ -10,7 +10,7 @@ use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
 use tensilo::hdf5::repack::{RepackOptions, copy_object, repack};
 use tensilo::hdf5::write::{Bound, FileWriter, WriteOptions};
-use tensilo::{Error, Result};
+use tensilo::{Error, ErrorKind, Result};
 
 /// Arguments of `copy`.
 #[derive(Debug, Args)]
@@ -50,7 +50,14 @@ pub fn run(a: &CopyArguments, out: &mut Output) -> Outcome {
     refuse_existing(&a.output, a.force || a.into).map_err(|e| {
         if e.hint_text().is_some() { e.hint("--into adds to it, --force replaces it") } else { e }
     })?;
-    let done = copied(a, out)?;
+    let done = copied(a, out).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::InvalidArgument
+            if a.name.is_none() && e.hint_text().is_none() =>
+        {
+            e.hint("--as gives the copy another path")
+        }
+        _ => e,
+    })?;
     out.note(format_args!(
         "{}, {}, {}",
         human::count(done.groups, "group"),

@@ -267,3 +267,75 @@ fn npz_archives_become_files_of_datasets_and_come_back() {
         assert!(!folder.path().join("c.h5").exists() && !folder.path().join("c.h5.npz").exists());
     }
 }
+
+/// Structured arrays of NumPy, an HDF5 file of what NumPy cannot hold, and the comparison.
+const STRUCTURED: &str = r#"
+import sys, numpy as np, h5py
+what, folder = sys.argv[1:]
+rng = np.random.default_rng(4)
+def filled(shape, dtype):
+    return np.frombuffer(rng.bytes(np.dtype(dtype).itemsize * int(np.prod(shape))), dtype).reshape(shape)
+arrays = [
+    filled((5,), [("a", "<i2"), ("b", ">u8", (2, 3)), ("s", "S3")]),
+    filled((2, 3), np.dtype([("x", "u1"), ("y", "<u8")], align=True)),
+    filled((4,), [("shape", "<u4"), ("descr", [("fortran_order", "i1"), ("größe's", "<u2", (2,))])]),
+    filled((0, 2), [("a", "<u4")]),
+    np.zeros((), [("a", "<c8"), ("b", "?")]),
+    np.array([(1, 2)], np.dtype({"names": ["p", "q"], "formats": ["<i4", "u1"], "offsets": [8, 3], "itemsize": 20})),
+]
+if what == "make":
+    for i, a in enumerate(arrays):
+        np.save(f"{folder}/{i}.npy", a)
+    np.savez(f"{folder}/all.npz", *arrays)
+    np.save(f"{folder}/unicode.npy", np.zeros(2, [("a", "U3")]))
+    with h5py.File(f"{folder}/null.h5", "w") as f:
+        f["n"] = h5py.Empty("f4")
+else:
+    with np.load(f"{folder}/back.npz") as back, h5py.File(f"{folder}/all.h5") as f:
+        for i, a in enumerate(arrays):
+            for got in (np.load(f"{folder}/back{i}.npy"), back[f"arr_{i}"], f[f"arr_{i}"][()]):
+                assert got.shape == a.shape and set(got.dtype.names) == set(a.dtype.names), (i, got.dtype)
+                for name in a.dtype.names:
+                    assert got.dtype[name] == a.dtype[name] or got.dtype[name].fields, (i, name, got.dtype)
+                    assert got[name].tobytes() == a[name].tobytes(), (i, name)
+"#;
+
+#[test]
+fn structured_arrays_become_compounds_and_come_back_and_null_dataspaces_are_no_arrays() {
+    let Some(python) = tensilo_testkit::oracle::python() else {
+        return tensilo_testkit::oracle::skip("Python with h5py", 1);
+    };
+    let folder = tensilo_testkit::oracle::temp_dir();
+    let numpy = |what: &str| {
+        let status =
+            Command::new(&python).args(["-c", STRUCTURED, what]).arg(folder.path()).status().unwrap();
+        assert!(status.success(), "{what}");
+    };
+    numpy("make");
+    let done = |args: &[&str]| {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
+    };
+    for i in 0..6 {
+        done(&["convert", &format!("{i}.npy"), &format!("{i}.h5")]);
+        done(&["convert", &format!("{i}.h5"), &format!("back{i}.npy")]);
+    }
+    done(&["convert", "all.npz", "all.h5"]);
+    done(&["convert", "all.h5", "back.npz"]);
+    numpy("compare");
+    for (args, wanted) in [
+        (&["convert", "null.h5", "c.npy", "-d", "n"][..], "null dataspace"),
+        (&["convert", "null.h5", "c.npz"], "null dataspace"),
+        (&["convert", "null.h5", "c.npy"], "--dataset"),
+        (&["convert", "unicode.npy", "c.npy"], "U3"),
+        (&["convert", "null.h5", "c.npy", "-d", "m"], "m"),
+        (&["convert", "0.npy", "c.npy", "--dtype", "<q9", "--shape", "2"], "<q9"),
+        (&["convert", "back0.npy.nothing", "c.npy"], "back0"),
+        (&["copy", "null.h5", "/", "c.npy"], "--as"),
+    ] {
+        let out = run(folder.path(), args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(wanted), "{args:?}: {}", text(&out.stderr));
+        assert!(!folder.path().join("c.npy").exists() && !folder.path().join("c.npz").exists());
+    }
+}

@@ -7,6 +7,7 @@
 mod chunk_grid;
 mod hyperslab;
 pub mod npy;
+mod npy_literal;
 mod numpy;
 mod numpy_text;
 mod place;

@@ -2,6 +2,7 @@
 //!
 //! Source of the facts: NumPy's documentation, `numpy.lib.format`.
 
+use super::npy_literal::{Literal, Reader};
 use crate::io::ByteSource;
 use crate::{Error, Result};
 
@@ -13,7 +14,7 @@ const HEADER_MAX: u64 = 1 << 20;
 /// What a `.npy` file holds, in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyHeader {
-    /// NumPy type string: `<f4`.
+    /// NumPy type string: `<f4`; of a structured type the list of its fields.
     pub descr: String,
     /// Extents, slowest first.
     pub shape: Vec<u64>,
@@ -40,8 +41,8 @@ impl NpyHeader {
     /// ```
     ///
     /// # Errors
-    /// `Corrupt` for what is no `.npy` file or ends early; `Unsupported` for Fortran order and for elements that are not of
-    /// one plain type; `Io`.
+    /// `Corrupt` for what is no `.npy` file or ends early; `Unsupported` for Fortran order and for elements that are
+    /// neither of a plain type nor structured; `Io`.
     pub fn read(source: &dyn ByteSource) -> Result<Self> {
         let mut at = 0;
         let header = Self::read_front(&mut |out: &mut [u8]| {
@@ -101,24 +102,117 @@ impl NpyHeader {
     }
 }
 
-/// Bytes of an element of a NumPy type string; `None` for what is no plain type.
+/// Bytes of an element of a NumPy type string, or of the list of a structured type; `None` for what is neither.
+///
+/// ```
+/// use tensilo_core::array::npy::item_size;
+/// assert_eq!(item_size("<f4"), Some(4));
+/// assert_eq!(item_size("[('a', '<i2'), ('b', '<f8', (2,))]"), Some(18));
+/// assert_eq!(item_size("|O"), None);
+/// ```
 pub fn item_size(descr: &str) -> Option<u64> {
+    if descr.starts_with('[') {
+        return structured(descr)?.iter().try_fold(0_u64, |sum, f| {
+            let count = f.shape.iter().try_fold(1_u64, |n, d| n.checked_mul(*d))?;
+            sum.checked_add(item_size(&f.descr)?.checked_mul(count)?)
+        });
+    }
     let kind = descr.get(1..2)?;
     let size: u64 = descr.get(2..)?.parse().ok()?;
     (descr.starts_with(['<', '|', '>', '=']) && "biufcSV".contains(kind)).then_some(size)
 }
 
+/// A field of a structured type; each begins where the one before ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NpyField {
+    /// Its name; empty where it only fills space.
+    pub name: String,
+    /// Its NumPy type string, or the list of its fields.
+    pub descr: String,
+    /// Its own shape, empty for a single value.
+    pub shape: Vec<u64>,
+}
+
+/// The fields of a structured type, as a header lists them: `[('a', '<i2'), ('b', '<f4', (2,))]`.
+pub fn structured(descr: &str) -> Option<Vec<NpyField>> {
+    match Reader::new(descr).value()? {
+        Literal::List(fields) => fields.into_iter().map(field).collect(),
+        _ => None,
+    }
+}
+
+fn field(literal: Literal) -> Option<NpyField> {
+    let Literal::List(parts) = literal else { return None };
+    let mut parts = parts.into_iter();
+    let name = match parts.next()? {
+        Literal::Text(name) => name,
+        // A title, then the name.
+        Literal::List(both) => match both.into_iter().nth(1)? {
+            Literal::Text(name) => name,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let descr = described(&parts.next()?)?;
+    let shape = match parts.next() {
+        None => Vec::new(),
+        Some(Literal::Number(n)) => vec![n],
+        Some(Literal::List(dims)) => dims.iter().map(number).collect::<Option<_>>()?,
+        Some(_) => return None,
+    };
+    parts.next().is_none().then_some(NpyField { name, descr, shape })
+}
+
+fn number(literal: &Literal) -> Option<u64> {
+    if let Literal::Number(n) = literal { Some(*n) } else { None }
+}
+
+/// A type as text: a type string as it is, a list as Python writes it.
+fn described(literal: &Literal) -> Option<String> {
+    match literal {
+        Literal::Text(text) => Some(text.clone()),
+        Literal::List(_) => written(literal),
+        _ => None,
+    }
+}
+
+fn written(literal: &Literal) -> Option<String> {
+    Some(match literal {
+        Literal::Text(text) => {
+            let escape = |c: char| match c {
+                '\\' | '\'' => format!("\\{c}"),
+                c if c.is_control() => format!("\\U{:08x}", u32::from(c)),
+                c => c.to_string(),
+            };
+            format!("'{}'", text.chars().map(escape).collect::<String>())
+        }
+        Literal::Number(n) => n.to_string(),
+        Literal::Bool(_) => return None,
+        Literal::List(items) => {
+            format!("[{}]", items.iter().map(written).collect::<Option<Vec<_>>>()?.join(", "))
+        }
+    })
+}
+
 /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
 fn literal(text: &str) -> Option<(String, bool, Vec<u64>)> {
-    let after = |key: &str| {
-        let at = text.find(&format!("'{key}'"))?;
-        Some(text.get(at..)?.split_once(':')?.1.trim_start())
-    };
-    let descr = after("descr")?.strip_prefix('\'')?.split_once('\'')?.0.to_owned();
-    let order = after("fortran_order")?;
-    let fortran =
-        if order.starts_with("True") { true } else { order.starts_with("False").then_some(false)? };
-    let dims = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
-    let shape = dims.split(',').map(str::trim).filter(|d| !d.is_empty());
-    Some((descr, fortran, shape.map(|d| d.parse().ok()).collect::<Option<_>>()?))
+    let mut reader = Reader::new(text);
+    let (mut descr, mut fortran, mut shape) = (None, None, None);
+    reader.pass("{").then_some(())?;
+    while !reader.pass("}") {
+        let Literal::Text(key) = reader.value()? else { return None };
+        reader.pass(":").then_some(())?;
+        match (key.as_str(), reader.value()?) {
+            ("descr", value) => descr = Some(described(&value)?),
+            ("fortran_order", Literal::Bool(b)) => fortran = Some(b),
+            ("shape", Literal::List(dims)) => {
+                shape = Some(dims.iter().map(number).collect::<Option<Vec<u64>>>()?);
+            }
+            _ => return None,
+        }
+        if !reader.pass(",") && !reader.left().starts_with('}') {
+            return None;
+        }
+    }
+    Some((descr?, fortran?, shape?))
 }
