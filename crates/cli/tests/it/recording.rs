@@ -232,6 +232,7 @@ fn a_run_that_fails_leaves_the_store_that_was_there() {
         (&["import", "a.trec", "label=label.npy"], "--force"),
         (&["create", "a.trec", "--field", "x:u1"], "--force"),
         (&["salvage", "a.trec", "a.trec", "--force"], "another destination"),
+        (&["salvage", ".", "b.trec"], "no checksums"),
         (&["append", "a.trec", "image.npy"], "NAME=SOURCE"),
         (&["append", "a.trec", "label=image.npy"], "field \"label\" of the store is uint8 scalar"),
         (&["append", "a.trec", "label=b.h5:data"], "FILE.h5:/path"),
@@ -244,13 +245,14 @@ fn a_run_that_fails_leaves_the_store_that_was_there() {
     // The values are not replaced by the lengths of the same run.
     ok(folder, &["records", "import", "t.trec", "text=text.npy,lengths.npy"]);
     for lengths in ["out.npy", "./out.npy"] {
-        let out = run(folder, &["records", "export", "t.trec", "-o", "out.npy", "--lengths", lengths, "--force"]);
+        let out =
+            run(folder, &["records", "export", "t.trec", "-o", "out.npy", "--lengths", lengths, "--force"]);
         assert_eq!(out.status.code(), Some(2));
         assert!(!folder.join("out.npy").exists());
     }
-    let partials = std::fs::read_dir(folder).unwrap().filter(|e| {
-        e.as_ref().unwrap().file_name().to_string_lossy().ends_with(".partial")
-    });
+    let partials = std::fs::read_dir(folder)
+        .unwrap()
+        .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().ends_with(".partial"));
     assert_eq!(partials.count(), 0);
 }
 

@@ -36,8 +36,11 @@ impl NpyRagged {
         let mut starts = vec![0_u64];
         for n in bytes.as_chunks().0 {
             let last = starts.last().copied().unwrap_or(0);
-            let n =
-                if lengths.descr().starts_with('>') { u64::from_be_bytes(*n) } else { u64::from_le_bytes(*n) };
+            let n = if lengths.descr().starts_with('>') {
+                u64::from_be_bytes(*n)
+            } else {
+                u64::from_le_bytes(*n)
+            };
             let next = last.checked_add(n).filter(|end| *end <= all);
             starts.push(next.ok_or_else(|| Error::invalid(format!("the lengths pass the {all} rows")))?);
         }

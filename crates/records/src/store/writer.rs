@@ -368,8 +368,7 @@ impl StoreWriter {
     /// Gives a new store its name, if it has none yet.
     fn take_name(&mut self) -> Result<()> {
         let Some(Unnamed { staged, _replaced: replaced }) = self.unnamed.take() else { return Ok(()) };
-        let named =
-            if self.options.replace { staged.publish_replace() } else { staged.publish_no_replace() };
+        let named = if self.options.replace { staged.publish_replace() } else { staged.publish_no_replace() };
         if let Err(e) = named {
             self.broken = Some("the store did not get its name".into());
             return Err(e);

@@ -110,10 +110,7 @@ fn a_store_is_not_replaced_while_another_writes_to_it() {
     // And the other way round: what is being replaced takes no records that would be lost.
     let options = WriterOptions { replace: true, whole: true, ..WriterOptions::default() };
     let mut second = StoreWriter::create(&path, schema(), options).unwrap();
-    assert_eq!(
-        StoreWriter::open(&path, WriterOptions::default()).unwrap_err().kind(),
-        ErrorKind::Locked
-    );
+    assert_eq!(StoreWriter::open(&path, WriterOptions::default()).unwrap_err().kind(), ErrorKind::Locked);
     second.commit().unwrap();
     assert!(Store::open(&path).unwrap().is_empty());
     let e = StoreWriter::open(&path, WriterOptions::default()).unwrap_err();

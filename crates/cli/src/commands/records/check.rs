@@ -7,6 +7,7 @@ use crate::output::{Output, human};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
+use tensilo::Error;
 use tensilo::core::threads::Threads;
 use tensilo::records::Format;
 use tensilo::records::store::{Where, WriterOptions, salvage as salvage_store};
@@ -127,6 +128,12 @@ pub fn verify(a: &VerifyArguments, out: &mut Output) -> Outcome {
 /// Copies what is whole.
 pub fn salvage(a: &SalvageArguments, out: &mut Output) -> Outcome {
     refuse_existing(&a.destination, a.force)?;
+    if a.store.is_dir() {
+        return Err(Error::unsupported("a Zrecord store has no checksums to tell which records are whole")
+            .in_file(&a.store)
+            .hint("`records verify` names those that cannot be read")
+            .into());
+    }
     let options = WriterOptions {
         encoding: a.codec.codec,
         field_encodings: a.codec.field_codecs.clone(),

@@ -74,17 +74,19 @@ pub fn run(a: &GetArguments, out: &mut Output) -> Outcome {
         }
         for v in views {
             let values = v.values.as_array().map_or_else(
-                || v.values.to_string(),
-                |list| {
-                    let text: Vec<String> = list.iter().map(ToString::to_string).collect();
-                    text.join(" ")
-                },
+                || plain(&v.values),
+                |list| list.iter().map(plain).collect::<Vec<_>>().join(" "),
             );
             let shape = human::shape(&v.shape);
             out.line(format_args!("{id}  {}  {} {shape}  {values}", human::name(&v.name), v.dtype))?;
         }
     }
     Ok(Answer::Yes)
+}
+
+/// A value as text, without the quotes that JSON has.
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn resolve(id: i64, len: u64) -> Result<u64> {
@@ -148,6 +150,7 @@ mod tests {
         assert_eq!(value(DType::F32, &1.5_f32.to_le_bytes()), 1.5);
         assert_eq!(value(DType::F64, &f64::NAN.to_le_bytes()), "NaN");
         assert_eq!(value(DType::Bytes(3), &[1, 2, 255]), "0102ff");
+        assert_eq!(["NaN".into(), 5.into(), false.into()].each_ref().map(plain), ["NaN", "5", "false"]);
         assert_eq!((resolve(-1, 5).unwrap(), resolve(4, 5).unwrap()), (4, 4));
         assert!(resolve(5, 5).is_err() && resolve(-6, 5).is_err());
     }

@@ -71,8 +71,7 @@ impl Source {
         match Pack::open(&self.file) {
             Ok(pack) => Ok(Box::new(PackFrames::new(name, pack, Values::Masked)?)),
             Err(e) if matches!(e.kind(), tensilo::ErrorKind::Corrupt | tensilo::ErrorKind::Unsupported) => {
-                Err(Error::unsupported("the source is no .npy file, folder or pack")
-                    .hint(DATASET))
+                Err(Error::unsupported("the source is no .npy file, folder or pack").hint(DATASET))
             }
             Err(e) => Err(e),
         }
