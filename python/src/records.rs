@@ -190,7 +190,7 @@ impl RecordWriter {
 #[pymethods]
 impl RecordWriter {
     #[staticmethod]
-    #[pyo3(signature = (path, fields, *, codec, field_codecs, metadata, dictionary, replace, wait, threads))]
+    #[pyo3(signature = (path, fields, *, codec, field_codecs, metadata, dictionary, replace, whole, wait, threads))]
     #[expect(clippy::too_many_arguments, reason = "the Python half passes them on by name")]
     fn create(
         py: Python<'_>,
@@ -201,6 +201,7 @@ impl RecordWriter {
         metadata: Option<String>,
         dictionary: Option<Vec<u8>>,
         replace: bool,
+        whole: bool,
         wait: f64,
         threads: usize,
     ) -> PyResult<Self> {
@@ -213,6 +214,7 @@ impl RecordWriter {
                 metadata,
                 dictionary,
                 replace,
+                whole,
                 wait,
                 threads: Threads::new(threads),
                 ..WriterOptions::default()

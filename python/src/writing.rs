@@ -12,13 +12,16 @@ use std::time::Instant;
 use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
 use tensilo::core::{Monitor, Progress};
-use tensilo::hdf5::Dataspace;
 use tensilo::hdf5::write::{
     DatasetBuilder, FileSpaceOptions, FileWriter, Filters, SharedIndexOptions, SharedKind, SharedMonitor,
     SpaceStrategy, Value, WriteOptions,
 };
+use tensilo::hdf5::{Dataspace, Datatype, FillTime};
 use tensilo::numpy::{Field, NumpyType};
 use tensilo::{Error, Result};
+
+/// Bytes of an element of variable length.
+const HEAP: u32 = 16;
 
 /// A file being written.
 #[pyclass(module = "tensilo._native")]
@@ -72,7 +75,8 @@ impl<'py> FromPyObject<'_, 'py> for Dtype {
     }
 }
 
-/// How a dataset is laid out: `(shape, maximum, chunk, filters, fill)`.
+/// How a dataset is laid out: `(shape, maximum, chunk, filters, fill, fill time, any filter)`; the fill time by its number in
+/// files, and filters that nothing can be encoded with are taken or refused.
 #[derive(FromPyObject)]
 struct Storage(
     Vec<u64>,
@@ -80,6 +84,8 @@ struct Storage(
     Option<Vec<u64>>,
     Vec<(String, Vec<i64>)>,
     Option<Vec<u8>>,
+    Option<u8>,
+    bool,
 );
 
 impl Storage {
@@ -114,8 +120,18 @@ impl Storage {
         Ok(all)
     }
 
-    fn apply<'w>(&self, b: DatasetBuilder<'w, 'static>) -> Result<DatasetBuilder<'w, 'static>> {
-        let mut b = b.shape(&self.0).filters(self.filters()?);
+    fn apply<'w>(&self, b: DatasetBuilder<'w, 'static>, size: u32) -> Result<DatasetBuilder<'w, 'static>> {
+        let filters = self.filters()?;
+        if !self.6 {
+            filters.check_encodes(size, self.2.as_deref().unwrap_or_default())?;
+        }
+        let mut b = b.shape(&self.0).filters(filters);
+        b = match self.5 {
+            None => b,
+            Some(0) => b.fill_time(FillTime::OnAllocation),
+            Some(1) => b.fill_time(FillTime::Never),
+            Some(_) => b.fill_time(FillTime::IfSet),
+        };
         if let Some(max) = &self.1 {
             b = b.max_shape(max);
         }
@@ -246,7 +262,9 @@ impl Hdf5Writer {
     ) -> PyResult<()> {
         let bytes = bytes.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
         self.with(py, |w| {
-            let b = storage.apply(w.dataset(path).datatype(dtype.0.datatype()?))?;
+            let datatype = dtype.0.datatype()?;
+            let size = datatype.size;
+            let b = storage.apply(w.dataset(path).datatype(datatype), size)?;
             match bytes {
                 Some(bytes) => b.write_bytes(bytes).map(drop),
                 None => b.create(),
@@ -256,7 +274,24 @@ impl Hdf5Writer {
 
     /// A dataset of strings of variable length.
     fn texts(&mut self, py: Python<'_>, path: &str, storage: Storage, texts: Vec<String>) -> PyResult<()> {
-        self.with(py, |w| storage.apply(w.dataset(path))?.write_texts(&texts).map(drop))
+        self.with(py, |w| storage.apply(w.dataset(path), HEAP)?.write_texts(&texts).map(drop))
+    }
+
+    /// A dataset of sequences of variable length, each as the bytes of its items.
+    fn sequences(
+        &mut self,
+        py: Python<'_>,
+        path: &str,
+        dtype: Dtype,
+        storage: Storage,
+        items: Vec<PyReadonlyArray1<'_, u8>>,
+    ) -> PyResult<()> {
+        let items =
+            items.iter().map(PyReadonlyArray1::as_slice).collect::<std::result::Result<Vec<_>, _>>()?;
+        self.with(py, |w| {
+            let datatype = Datatype::sequence(dtype.0.datatype()?);
+            storage.apply(w.dataset(path).datatype(datatype), HEAP)?.write_heap(items).map(drop)
+        })
     }
 
     /// A dataset or an attribute of no elements.

@@ -62,6 +62,8 @@ _Storage = tuple[
     list[int] | None,
     list[tuple[str, list[int]]],
     bytes | None,
+    int | None,
+    bool,
 ]
 
 @final
@@ -90,6 +92,9 @@ class Hdf5Writer:
         bytes: np.ndarray[Any, np.dtype[np.uint8]] | None,
     ) -> None: ...
     def texts(self, path: str, storage: _Storage, texts: list[str]) -> None: ...
+    def sequences(
+        self, path: str, dtype: _Dtype, storage: _Storage, items: list[np.ndarray[Any, np.dtype[np.uint8]]]
+    ) -> None: ...
     def null(self, path: str, name: str | None, dtype: _Dtype) -> None: ...
     def attribute(
         self, path: str, name: str, dtype: _Dtype, shape: list[int], bytes: np.ndarray[Any, np.dtype[np.uint8]]
@@ -483,6 +488,7 @@ class RecordWriter:
         metadata: str | None,
         dictionary: bytes | None,
         replace: bool,
+        whole: bool,
         wait: float,
         threads: int,
     ) -> RecordWriter: ...

@@ -33,7 +33,8 @@ class RecordsWriter:
         Parameters
         ----------
         data : array, or mapping of arrays
-            As for `Records.write`; values are converted to the field's dtype where NumPy does so safely.
+            As for `Records.write`; values are converted to the field's dtype where it can hold them: integers that it has,
+            and floats that become no infinity. They may be rounded.
 
         Returns
         -------
@@ -99,15 +100,37 @@ def _column(field: Field, values: Any) -> tuple[Any, Any]:
         return _bytes(field, array), None
     rows = [np.asarray(v) for v in values]
     for r in rows:
-        if r.shape[1:] != field.shape or r.ndim == 0:
+        if r.ndim == 0:
+            raise InvalidArgumentError(f"field {field.name!r} is ragged: each record is a sequence of rows")
+        if r.shape[1:] != field.shape:
             raise InvalidArgumentError(f"field {field.name!r} has rows of shape {field.shape}, not {r.shape[1:]}")
     lengths = np.array([len(r) for r in rows], dtype=np.uint64)
     joined = np.concatenate([_bytes(field, r) for r in rows]) if rows else np.empty(0, np.uint8)
     return joined, lengths
 
 
-def _bytes(field: Field, array: Array) -> Array:
-    if array.dtype != field.dtype and not np.can_cast(array.dtype, field.dtype, "same_kind"):
+def _converted(field: Field, array: Array) -> Array:
+    """The values in the field's dtype; refused where it cannot hold them."""
+    if array.dtype == field.dtype:
+        return np.ascontiguousarray(array)
+    whole = array.dtype.kind in "iu" and field.dtype.kind in "iu"
+    if not whole and not np.can_cast(array.dtype, field.dtype, "same_kind"):
         raise InvalidArgumentError(f"field {field.name!r} has {field.dtype}, {array.dtype} cannot be stored in it")
-    contiguous = np.ascontiguousarray(array, dtype=field.dtype).reshape(-1)
+    with np.errstate(over="ignore"):
+        converted = np.ascontiguousarray(array, dtype=field.dtype)
+    if np.can_cast(array.dtype, field.dtype, "safe"):
+        return converted
+    if whole:
+        limits = np.iinfo(field.dtype)
+        bad = (array < limits.min) | (array > limits.max)
+    else:
+        bad = ~np.isfinite(converted) & np.isfinite(array)
+    if bad.any():
+        value = array[bad].flat[0]
+        raise InvalidArgumentError(f"field {field.name!r} has {field.dtype}, which cannot hold {value}")
+    return converted
+
+
+def _bytes(field: Field, array: Array) -> Array:
+    contiguous = _converted(field, array).reshape(-1)
     return contiguous.view(np.uint8) if contiguous.size else np.empty(0, np.uint8)

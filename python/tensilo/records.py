@@ -13,7 +13,7 @@ import numpy as np
 from . import _native
 from ._record_fields import Array, Field, field_of, ids_of
 from ._record_writer import RecordsWriter
-from .errors import InvalidArgumentError, MissingFileError, OutOfBoundsError
+from .errors import InvalidArgumentError, MissingFileError, OutOfBoundsError, SourceChangedError
 
 __all__ = ["Field", "Records", "RecordsView", "RecordsWriter", "salvage", "train_dictionary"]
 
@@ -60,6 +60,8 @@ class _Indexed:
         wanted = (*shape, *field.shape)
         if out is None:
             out = np.empty(wanted, field.dtype)
+        elif not isinstance(out, np.ndarray):
+            raise InvalidArgumentError(f"out is an array, not {type(out).__name__}")
         elif out.shape != wanted or out.dtype != field.dtype or not out.flags.c_contiguous or not out.flags.writeable:
             raise InvalidArgumentError(
                 f"out must be a writeable C-contiguous array of {field.dtype} of shape {wanted}, "
@@ -125,10 +127,12 @@ class _Indexed:
         return {name: self._one_field(name, index, given.get(name)) for name in names}
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple):
+            raise OutOfBoundsError("records have one dimension here; several of them are named by a list")
         return self.gather(index)
 
     def __getitems__(self, ids: Any) -> list[Any]:
-        batch = self.gather(np.asarray(ids, dtype=np.int64))
+        batch = self.gather(ids if isinstance(ids, np.ndarray) else list(ids))
         if isinstance(batch, dict):
             return [{name: values[i] for name, values in batch.items()} for i in range(len(ids))]
         return list(batch)
@@ -274,6 +278,7 @@ class Records(_Indexed):
         metadata: Any = None,
         dictionary: bytes | None = None,
         overwrite: bool = False,
+        whole: bool = False,
         wait: float = 0.0,
         threads: int = 0,
     ) -> RecordsWriter:
@@ -294,6 +299,9 @@ class Records(_Indexed):
             For Zstandard, from `train_dictionary`.
         overwrite : bool, optional
             Replace an existing file.
+        whole : bool, optional
+            Let the store take its name only with the first commit; until then, and if there is none, the folder stays as it
+            was.
         wait : float, optional
             Seconds to wait for another writer.
         threads : int, optional
@@ -308,6 +316,8 @@ class Records(_Indexed):
         ------
         AlreadyExistsError
             There is such a file.
+        LockedError
+            Another writer has the file that would be replaced.
         """
         single, by_field = (None, dict(codec)) if isinstance(codec, Mapping) else (codec, {})
         tuples = []
@@ -324,6 +334,7 @@ class Records(_Indexed):
             metadata=None if metadata is None else json.dumps(metadata),
             dictionary=dictionary,
             replace=overwrite,
+            whole=whole,
             wait=wait,
             threads=threads,
         )
@@ -369,7 +380,8 @@ class Records(_Indexed):
         metadata : object, optional
             For a new store.
         mode : {"x", "a", "w"}, optional
-            Make a new store; append, to a new store when there is none; or replace what is there.
+            Make a new store; append, to a new store when there is none; or replace what is there. A new store takes its
+            name when all is written: what was there stays when something is wrong.
         wait, threads
             As for `create`.
 
@@ -404,6 +416,7 @@ class Records(_Indexed):
                 codec=codec or "lz4",
                 metadata=metadata,
                 overwrite=mode == "w",
+                whole=True,
                 wait=wait,
                 threads=threads,
             )
@@ -416,7 +429,10 @@ def _open(cls: type[Records], path: str, options: dict[str, Any]) -> Records:
 
 
 class RecordsView(_Indexed):
-    """Some records of a store in another order; made by `Records.view`."""
+    """Some records of a store in another order; made by `Records.view`.
+
+    It pickles as the store's path and the ids, and is refused where the store holds other records by then.
+    """
 
     def __init__(self, store: Records, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         self.store = store
@@ -429,6 +445,9 @@ class RecordsView(_Indexed):
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_view, (self.store, self.ids, self._native.fingerprint())
+
     def _resolve(self, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
         resolved: np.ndarray[Any, np.dtype[np.uint64]] = self.ids[ids]
         return resolved
@@ -438,6 +457,12 @@ class RecordsView(_Indexed):
 
     def __repr__(self) -> str:
         return f"<RecordsView of {len(self)} records of {self.store!r}>"
+
+
+def _open_view(store: Records, ids: np.ndarray[Any, np.dtype[np.uint64]], fingerprint: str) -> RecordsView:
+    if store.fingerprint != fingerprint:
+        raise SourceChangedError(f"{store.path} was changed after the view was made: its ids mean other records now")
+    return RecordsView(store, ids)
 
 
 def salvage(path: str | os.PathLike[str], destination: str | os.PathLike[str]) -> tuple[int, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from types import TracebackType
@@ -18,6 +19,9 @@ __all__ = ["AttributesWriter", "DatasetWriter", "ExternalLink", "File", "GroupWr
 _CHUNK = 1 << 20
 #: Names of compressions, and the level each has when none is given.
 _LEVELS = {"gzip": 4, "zstd": 3, "lz4": None, "lzf": None, "bitshuffle": None, "szip": None}
+
+#: Numbers in files of when elements get the fill value.
+_FILL_TIMES = {None: None, "alloc": 0, "never": 1, "ifset": 2}
 
 # In the order of their numbers in files.
 _STRATEGIES = ("fsm", "page", "aggregate", "none")
@@ -53,6 +57,8 @@ def _dtype(dtype: np.dtype[Any]) -> Any:
 
 def _bytes(array: _Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The bytes of an array in C order; a copy only where they do not lie so."""
+    if array.dtype.hasobject:
+        raise TypeError(f"elements of {array.dtype} hold Python objects")
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
 
@@ -66,13 +72,50 @@ def _texts(array: _Array) -> list[str] | None:
     items = array.reshape(-1).tolist()
     for item in items:
         if not isinstance(item, str):
-            raise TypeError(f"an array of objects is written when all are str, not {type(item).__name__}")
+            raise TypeError(
+                f"an array of objects is written when all are str, or sequences of a dtype as h5py.vlen_dtype makes it, "
+                f"not {type(item).__name__}"
+            )
     return items
+
+
+def _sequences(array: _Array) -> tuple[np.dtype[Any], list[_Array]] | None:
+    """Items of an array whose dtype h5py made for sequences of variable length; `None` for another."""
+    metadata: Mapping[str, Any] = array.dtype.metadata or {}
+    item = metadata.get("vlen") if array.dtype.kind == "O" else None
+    if item is None or item in (str, bytes):
+        return None
+    item = np.dtype(item)
+    if item.kind == "O" or item.subdtype is not None:
+        raise TypeError("sequences of variable length hold plain or structured elements")
+    # Elements that were never set are empty.
+    rows = [np.empty(0, item) if v is None or (np.ndim(v) == 0 and v == 0) else np.asarray(v, dtype=item) for v in array.reshape(-1).tolist()]
+    if any(r.ndim != 1 for r in rows):
+        raise TypeError("an element of variable length is a sequence of one dimension")
+    return item, [_bytes(r) for r in rows]
+
+
+def _extents(value: Any, what: str) -> list[int]:
+    """Extents from an integer or a sequence of them."""
+    dims = [operator.index(n) for n in (value if np.ndim(value) else (value,))]
+    if any(n < 0 for n in dims):
+        raise ValueError(f"{what} {tuple(dims)} has a negative extent")
+    return dims
+
+
+def _is_text(dtype: Any) -> bool:
+    """Does this mean strings of variable length, as h5py says it?"""
+    return dtype is str or ((getattr(dtype, "metadata", None) or {}).get("vlen") is str)
+
+
+def _is_null(value: Any) -> bool:
+    """Is this what h5py calls Empty: a dtype without elements?"""
+    return not isinstance(value, np.ndarray) and hasattr(value, "dtype") and getattr(value, "shape", ()) is None
 
 
 def _array(value: Any, dtype: Any = None) -> _Array:
     """What NumPy makes of a value; an empty string of bytes takes one byte."""
-    array = np.asarray(value, dtype=dtype)
+    array = np.asarray(value, dtype=None if _is_text(dtype) else dtype)
     return array.astype("S1") if array.dtype == np.dtype("S0") else array
 
 
@@ -86,6 +129,15 @@ def _with_sizes(filters: list[tuple[str, list[int]]], itemsize: int, chunk: list
             values = [32008, 0, 4, itemsize, *values[1:]]
         out.append((name, values))
     return out
+
+
+def _maximum(maxshape: Any, dims: list[int]) -> list[int | None]:
+    """Maximum extents; those of the array if not given."""
+    if maxshape is None:
+        return list(dims)
+    if isinstance(maxshape, bool):
+        raise ValueError("maxshape is a sequence of extents, None for unlimited ones")
+    return [None if m is None else operator.index(m) for m in (maxshape if np.ndim(maxshape) else (maxshape,))]
 
 
 def _guess(shape: Sequence[int], maximum: Sequence[int | None], itemsize: int) -> list[int]:
@@ -108,7 +160,7 @@ def _compression(name: str | int | None, options: Any) -> list[tuple[str, list[i
         if name < 256:
             raise ValueError(f"compression {name} is neither a level of gzip from 0 to 9 nor a registered filter")
         return [("filter", [name, *(int(v) for v in options or ())])]
-    if name not in _LEVELS:
+    if isinstance(name, bool) or name not in _LEVELS:
         raise ValueError(f"compression {name!r} is none of {', '.join(_LEVELS)}, and no number of a filter")
     if name == "szip":
         method, pixels = options or ("nn", 8)
@@ -141,6 +193,8 @@ class AttributesWriter(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         if value is None:
             self._writer.null(self._path, name, "<f4")
+        elif _is_null(value):
+            self._writer.null(self._path, name, _dtype(np.dtype(value.dtype)))
         else:
             array = _array(value)
             texts = _texts(array)
@@ -230,13 +284,15 @@ class GroupWriter:
         data: Any = None,
         *,
         chunks: bool | int | Sequence[int] | None = None,
-        maxshape: Sequence[int | None] | None = None,
+        maxshape: int | Sequence[int | None] | None = None,
         compression: str | int | None = None,
         compression_opts: Any = None,
         shuffle: bool = False,
         fletcher32: bool = False,
         scaleoffset: bool | int | None = None,
         fillvalue: Any = None,
+        fill_time: str | None = None,
+        allow_unknown_filter: bool = False,
     ) -> DatasetWriter:
         """Write a dataset, or make one whose elements all read as the fill value.
 
@@ -250,13 +306,14 @@ class GroupWriter:
         shape : int or sequence of int, optional
             Extents; those of `data` if not given. `data` is reshaped to them.
         dtype : dtype, optional
-            Type of the elements; that of `data` if not given.
+            Type of the elements; that of `data` if not given. `str` means strings of variable length.
         data : array_like, optional
-            The elements. An array of `str` becomes strings of variable length.
+            The elements. An array of `str` becomes strings of variable length, one of a dtype of ``h5py.vlen_dtype``
+            sequences of variable length; ``h5py.Empty`` a dataset without dataspace.
         chunks : bool, int or sequence of int, optional
             Extents of a chunk; True for extents of at most 1 MiB. If not given, there are chunks only where a filter
             or `maxshape` needs them.
-        maxshape : sequence of int or None, optional
+        maxshape : int, or sequence of int or None, optional
             Maximum extents, None for unlimited ones.
         compression : str or int, optional
             ``"gzip"``, ``"zstd"``, ``"lz4"``, ``"lzf"``, ``"szip"``, ``"bitshuffle"`` (with LZ4), a level of gzip from
@@ -272,6 +329,10 @@ class GroupWriter:
             Decimal digits of floats that are kept, or bits of integers; True finds the bits. Lossy for floats.
         fillvalue : optional
             What unwritten elements read as; 0 if not given.
+        fill_time : str, optional
+            ``"ifset"``, ``"alloc"`` or ``"never"``: when elements without data get the fill value.
+        allow_unknown_filter : bool, optional
+            Take a registered filter that cannot be applied here; chunks are then stored without it.
 
         Returns
         -------
@@ -288,16 +349,23 @@ class GroupWriter:
             HDF5 has no type for these elements, or the file's bound cannot hold them.
         """
         path = self._join(name)
+        if _is_null(data):
+            return self._null(path, np.dtype(data.dtype))
         array = None if data is None else _array(data, dtype)
+        if array is None and _is_text(dtype) and shape is not None:
+            # Strings that were never written read as empty ones.
+            array = np.full(_extents(shape, "shape"), "", dtype=object)
         if array is None and (shape is None or dtype is None):
             raise TypeError("shape and dtype, or data, must be given")
         if shape is None:
             dims = list(array.shape)  # type: ignore[union-attr]
         else:
-            dims = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+            dims = _extents(shape, "shape")
             array = None if array is None else array.reshape(dims)
-        texts = None if array is None else _texts(array)
-        kind = None if texts is not None else (array.dtype if array is not None else np.dtype(dtype))
+        sequences = None if array is None else _sequences(array)
+        texts = None if array is None or sequences is not None else _texts(array)
+        heap = texts is not None or sequences is not None
+        kind = None if heap else (array.dtype if array is not None else np.dtype(dtype))
         if kind is not None and kind.subdtype is not None:
             base, inner = kind.subdtype
             kind, dims = base, [*dims, *inner]
@@ -311,7 +379,7 @@ class GroupWriter:
         filters += _compression(compression, compression_opts)
         if fletcher32:
             filters.append(("fletcher32", []))
-        maximum = list(dims) if maxshape is None else [None if m is None else int(m) for m in maxshape]
+        maximum = _maximum(maxshape, dims)
         if len(maximum) != len(dims):
             raise ValueError(f"maxshape {tuple(maximum)} for the shape {tuple(dims)}")
         if chunks is None:
@@ -324,20 +392,30 @@ class GroupWriter:
         elif chunks is False:
             chunk = None
         else:
-            chunk = [chunks] if isinstance(chunks, int) else [int(n) for n in chunks]
+            chunk = _extents(chunks, "chunks")
         filters = _with_sizes(filters, itemsize, chunk or [])
         fill = None
         if fillvalue is not None:
             if kind is None:
                 raise ValueError("strings of variable length have no fill value here")
             fill = np.asarray(fillvalue, dtype=kind).reshape(()).tobytes()
-        storage = (dims, maximum if maxshape is not None else None, chunk, filters, fill)
-        if texts is not None:
+        if fill_time not in _FILL_TIMES:
+            raise ValueError(f"fill_time {fill_time!r} is none of 'ifset', 'alloc', 'never'")
+        when = _FILL_TIMES[fill_time]
+        maxima = maximum if maxshape is not None else None
+        storage = (dims, maxima, chunk, filters, fill, when, allow_unknown_filter)
+        if sequences is not None:
+            self._writer.sequences(path, _dtype(sequences[0]), storage, sequences[1])
+        elif texts is not None:
             self._writer.texts(path, storage, texts)
         else:
             assert kind is not None
             self._writer.dataset(path, _dtype(kind), storage, None if array is None else _bytes(array))
         return DatasetWriter(self._writer, path, tuple(dims), kind)
+
+    def _null(self, path: str, dtype: np.dtype[Any]) -> DatasetWriter:
+        self._writer.null(path, None, _dtype(dtype))
+        return DatasetWriter(self._writer, path, (), dtype)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Write a dataset, make a link to an object of this file, or a soft or external link."""

@@ -143,6 +143,77 @@ def test_stores_pickle_and_views_keep_their_order(path: Path) -> None:
     np.testing.assert_array_equal(view[:]["label"], LABELS[[5, 3, -1]])
     np.testing.assert_array_equal(view[-1]["image"], IMAGES[-1])
     assert len(list(view)) == 3
+    again = pickle.loads(pickle.dumps(view))
+    np.testing.assert_array_equal(again[:]["label"], LABELS[[5, 3, -1]])
+    pickled = pickle.dumps(view)
+    with Records.open_writer(path) as writer:
+        writer.delete(3)
+    with pytest.raises(tensilo.SourceChangedError):
+        pickle.loads(pickled)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "good"),
+    [
+        ("i1", np.array([-128, 127]), True), ("i1", np.array([300]), False), ("i1", np.array([200], "u1"), False),
+        ("u1", [0, 255], True), ("u1", [-1], False), ("u8", np.array([2**63], "u8"), True), ("i8", np.array([2**63], "u8"), False),
+        ("i4", [1.0], False), ("f4", [0.1, np.inf, np.nan], True), ("f4", [1e300], False), ("f2", np.array([1e6], "f4"), False),
+        ("f4", [1j], False), ("c8", [1e300 + 1j], False), ("?", [2], False), ("i2", [True], True), ("f4", [1, 2], True),
+    ],
+)  # fmt: skip
+def test_values_that_a_field_cannot_hold_are_refused(tmp_path: Path, dtype: str, values: Any, good: bool) -> None:
+    with Records.create(tmp_path / "a.trec", {"x": (dtype, ()), "r": (dtype, (None,))}) as writer:
+        if good:
+            writer.append({"x": values, "r": [values] * len(values)})
+        else:
+            for given in ({"x": values, "r": [[]] * len(values)}, {"x": np.zeros(1, dtype), "r": [values]}):
+                with pytest.raises(tensilo.InvalidArgumentError):
+                    writer.append(given)
+    store = Records(tmp_path / "a.trec")
+    assert len(store) == (len(values) if good else 0)
+    if good:
+        want = np.asarray(values).astype(dtype)
+        np.testing.assert_array_equal(store[:]["x"], want)
+        np.testing.assert_array_equal(store[-1]["r"], want)
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    bad: list[Any] = [
+        {"x": np.arange(3), "y": np.arange(4)}, [np.zeros(2), np.zeros((2, 2))], [np.zeros(2), 3], [[1], [1.5]],
+        {"x": np.array([b"a"])}, {},
+    ]  # fmt: skip
+    path = tmp_path / "a.trec"
+    for data in bad:
+        for mode in ("x", "w", "a"):
+            with pytest.raises((tensilo.TensiloError, ValueError)):
+                Records.write(path, data, mode=mode)
+            assert os.listdir(tmp_path) == [], (data, mode)
+    Records.write(path, np.arange(100))
+    before = path.read_bytes()
+    for data in bad:
+        for mode in ("w", "a"):
+            with pytest.raises((tensilo.TensiloError, ValueError)):
+                Records.write(path, data, mode=mode)
+            assert os.listdir(tmp_path) == ["a.trec"]
+            np.testing.assert_array_equal(Records(path)[:], np.arange(100))
+    with Records.open_writer(path), pytest.raises(tensilo.LockedError):
+        Records.write(path, np.arange(3), mode="w")
+    with pytest.raises(RuntimeError), Records.create(path, {"x": ("u1", ())}, overwrite=True, whole=True) as writer:
+        writer.append([1, 2])
+        raise RuntimeError
+    assert path.read_bytes() == before
+
+
+def test_what_would_mean_something_else_in_numpy_is_refused(plain: Path) -> None:
+    store = Records(plain)
+    for index in ((0, 1), (0,)):
+        with pytest.raises(IndexError):
+            store[index]
+    with pytest.raises(IndexError):
+        store.__getitems__([0.7])
+    with pytest.raises(tensilo.InvalidArgumentError):
+        store.gather([0], out=[0])
+    assert store.__getitems__([]) == []
 
 
 def test_appending_deleting_and_compacting(tmp_path: Path) -> None:

@@ -176,6 +176,60 @@ def test_links_are_hard_soft_and_external(tmp_path: Path) -> None:
         assert (link.filename, link.path) == ("other.h5", "/x")
 
 
+KEYWORDS: list[dict[str, Any]] = [
+    {"data": np.arange(6), "maxshape": 9},
+    {"data": np.arange(6), "maxshape": 9, "chunks": 4},
+    {"data": np.arange(6), "maxshape": (None,), "chunks": (np.int64(4),)},
+    {"shape": 6, "dtype": "i4", "fillvalue": 7},
+    {"shape": (2, 3), "dtype": "f4", "fillvalue": 1.5, "fill_time": "alloc"},
+    {"shape": (2, 3), "dtype": "f4", "fillvalue": 1.5, "fill_time": "ifset", "chunks": (1, 2)},
+    {"data": np.arange(6), "fill_time": "never", "chunks": (2,)},
+    {"shape": (3,), "dtype": h5py.string_dtype()},
+    {"data": h5py.Empty("f8")},
+]
+
+
+@pytest.mark.parametrize("keywords", KEYWORDS, ids=[str(sorted(k)) + str(i) for i, k in enumerate(KEYWORDS)])
+def test_keywords_make_the_dataset_that_h5py_makes(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    with tensilo.File(tmp_path / "a.h5") as ours, h5py.File(tmp_path / "b.h5", "w") as theirs:
+        ours.create_dataset("d", **keywords)
+        theirs.create_dataset("d", **keywords)
+    with h5py.File(tmp_path / "a.h5") as a, h5py.File(tmp_path / "b.h5") as b:
+        x, y = a["d"], b["d"]
+        assert (x.shape, x.dtype, x.maxshape) == (y.shape, y.dtype, y.maxshape)
+        if "chunks" in keywords:
+            assert x.chunks == y.chunks
+        p, q = x.id.get_create_plist(), y.id.get_create_plist()
+        if x.dtype.kind != "O":
+            assert p.get_fill_time() == q.get_fill_time() and x.fillvalue == y.fillvalue
+        assert x.shape is None or (x[()] == y[()]).all()
+
+
+@pytest.mark.parametrize("item", ["u1", "<f8", [("a", "<i2"), ("b", "<f4")]])
+def test_sequences_of_variable_length_equal_h5py(tmp_path: Path, item: Any) -> None:
+    rows = [np.zeros(0, item), np.ones(3, item), np.ones(70_000, item)]
+    data = np.empty((3, 1), h5py.vlen_dtype(np.dtype(item)))
+    data[:, 0] = rows
+    tensilo.write(tmp_path / "a.h5", {"g": {"d": data}})
+    with h5py.File(tmp_path / "a.h5") as f:
+        assert f["g/d"].dtype == data.dtype and h5py.check_vlen_dtype(f["g/d"].dtype) == np.dtype(item)
+        for got, want in zip(f["g/d"][:, 0], rows, strict=True):
+            assert (got == want).all() and got.shape == want.shape
+
+
+def test_no_filter_is_left_out_in_silence(tmp_path: Path) -> None:
+    data = np.zeros((100, 100), "f4")
+    with h5py.File(tmp_path / "b.h5", "w") as f, pytest.raises(ValueError):
+        f.create_dataset("d", data=data, compression=999)
+    for keywords in ({"compression": 999}, dict(hdf5plugin.SZ3(absolute=0.1)), dict(hdf5plugin.Zfp())):
+        with tensilo.File(tmp_path / "a.h5", "w") as f:
+            with pytest.raises((tensilo.UnsupportedError, tensilo.InvalidArgumentError), match=str(keywords["compression"])):
+                f.create_dataset("d", data=data, **keywords)
+            f.create_dataset("d", data=data, allow_unknown_filter=True, **keywords)
+        with h5py.File(tmp_path / "a.h5") as f:
+            assert f["d"].id.get_chunk_info(0).filter_mask == 1 and not f["d"][()].any()
+
+
 def test_contradictions_are_refused_and_leave_no_file(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     cases: list[tuple[dict[str, Any], type[Exception]]] = [
@@ -189,6 +243,16 @@ def test_contradictions_are_refused_and_leave_no_file(tmp_path: Path) -> None:
         ({"data": np.array(["2020-01-01"], "M8[D]")}, tensilo.UnsupportedError),
         ({"data": np.arange(3), "chunks": (2, 2)}, tensilo.InvalidArgumentError),
         ({"data": np.arange(3), "chunks": False, "compression": "gzip"}, tensilo.InvalidArgumentError),
+        ({"data": np.arange(3), "chunks": -1}, ValueError),
+        ({"data": np.arange(3), "chunks": 1.5}, TypeError),
+        ({"data": np.arange(3), "compression": True}, ValueError),
+        ({"data": np.arange(3), "fill_time": "later"}, ValueError),
+        ({"shape": (2, -3), "dtype": "f4"}, ValueError),
+        ({"data": np.arange(3), "maxshape": True}, ValueError),
+        ({"shape": (3,), "dtype": h5py.vlen_dtype("f4")}, tensilo.UnsupportedError),
+        ({"data": "a\0b"}, tensilo.InvalidArgumentError),
+        ({"data": np.zeros(2, {"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2]})}, tensilo.UnsupportedError),
+        ({"data": np.zeros(2, [("a", "O")])}, TypeError),
     ]
     for options, error in cases:
         with pytest.raises(error), tensilo.File(path) as f:
