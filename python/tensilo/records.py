@@ -225,7 +225,8 @@ class Records(_Indexed):
 
     @property
     def stats(self) -> dict[str, int]:
-        """Bytes: ``live`` of the records, ``file``, and ``reclaimable`` by compaction."""
+        """Bytes: ``live`` of the records (cells of up to 8 bytes, which are in the table, not counted), ``file``, and
+        ``reclaimable`` by compaction."""
         return dict(zip(("live", "file", "reclaimable"), self._native.stats(), strict=True))
 
     def refresh(self) -> bool:

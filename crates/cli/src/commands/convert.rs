@@ -5,6 +5,7 @@ use super::{OpenArguments, refuse_existing};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tensilo::convert::hdf5::{StoredArray, dataset_to_file, datasets};
@@ -73,6 +74,12 @@ fn extents(text: &str) -> std::result::Result<Extents, String> {
     text.split('x').map(one).collect::<std::result::Result<_, _>>().map(Extents)
 }
 
+#[derive(Serialize)]
+struct ConvertView {
+    file: String,
+    bytes: u64,
+}
+
 /// Converts.
 pub fn run(a: &ConvertArguments, out: &mut Output) -> Outcome {
     refuse_existing(&a.output, a.force)?;
@@ -108,6 +115,9 @@ pub fn run(a: &ConvertArguments, out: &mut Output) -> Outcome {
         let head = if is(&a.output, "npy") { npy_header(&dtype, &shape) } else { Vec::new() };
         dataset_to_file(&dataset, &head, SystemDisk::shared(), &a.output, a.force, &out.monitor())?
     };
+    if out.is_json() {
+        out.json("tensilo.convert/1", &ConvertView { file: a.output.display().to_string(), bytes })?;
+    }
     out.note(format_args!("wrote {} to {}", human::bytes(bytes), a.output.display()));
     Ok(Answer::Yes)
 }

@@ -4,6 +4,7 @@ use super::{OpenArguments, refuse_existing};
 use crate::exit::{Answer, Outcome};
 use crate::output::{Output, human};
 use clap::Args;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tensilo::core::io::SystemDisk;
@@ -45,6 +46,16 @@ pub struct CopyArguments {
     pub open: OpenArguments,
 }
 
+#[derive(Serialize)]
+struct CopyView {
+    file: String,
+    bound: &'static str,
+    groups: u64,
+    datasets: u64,
+    datatypes: u64,
+    dangling_references: u64,
+}
+
 /// Copies.
 pub fn run(a: &CopyArguments, out: &mut Output) -> Outcome {
     refuse_existing(&a.output, a.force || a.into).map_err(|e| {
@@ -58,6 +69,17 @@ pub fn run(a: &CopyArguments, out: &mut Output) -> Outcome {
         }
         _ => e,
     })?;
+    if out.is_json() {
+        let view = CopyView {
+            file: a.output.display().to_string(),
+            bound: a.bound.name(),
+            groups: done.groups,
+            datasets: done.datasets,
+            datatypes: done.datatypes,
+            dangling_references: done.dangling,
+        };
+        out.json("tensilo.copy/1", &view)?;
+    }
     out.note(format_args!(
         "{}, {}, {}",
         human::count(done.groups, "group"),

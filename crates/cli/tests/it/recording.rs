@@ -275,7 +275,8 @@ np.save(f"{sys.argv[1]}/lengths.npy", np.array([3, 0, 7], ">i8"))
         ok(folder, &["records", "export", &format!("{i}.trec"), "-o", &format!("{i}.npy")]);
     }
     ok(folder, &["records", "import", "r.trec", "big1.npy,lengths.npy"]);
-    ok(folder, &["records", "export", "r.trec", "-o", "r.npy", "--lengths", "l.npy"]);
+    let (code, view) = json(folder, &["records", "export", "r.trec", "-o", "r.npy", "--lengths", "l.npy"]);
+    assert_eq!((code, &view["schema"], &view["records"]), (0, &"tensilo.records.export/1".into(), &3.into()));
     let check = r#"
 import numpy as np, sys
 load = lambda name: np.load(f"{sys.argv[1]}/{name}.npy")

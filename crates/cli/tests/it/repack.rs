@@ -274,14 +274,14 @@ import sys, numpy as np, h5py
 what, folder = sys.argv[1:]
 rng = np.random.default_rng(4)
 def filled(shape, dtype):
-    return np.frombuffer(rng.bytes(np.dtype(dtype).itemsize * int(np.prod(shape))), dtype).reshape(shape)
+    return np.ndarray(shape, dtype, bytearray(rng.bytes(np.dtype(dtype).itemsize * int(np.prod(shape)))))
 arrays = [
     filled((5,), [("a", "<i2"), ("b", ">u8", (2, 3)), ("s", "S3")]),
     filled((2, 3), np.dtype([("x", "u1"), ("y", "<u8")], align=True)),
     filled((4,), [("shape", "<u4"), ("descr", [("fortran_order", "i1"), ("größe's", "<u2", (2,))])]),
     filled((0, 2), [("a", "<u4")]),
     np.zeros((), [("a", "<c8"), ("b", "?")]),
-    np.array([(1, 2)], np.dtype({"names": ["p", "q"], "formats": ["<i4", "u1"], "offsets": [8, 3], "itemsize": 20})),
+    np.array([(1, 2)], np.dtype({"names": ["p", "q"], "formats": ["<i4", "u1"], "offsets": [3, 8], "itemsize": 20})),
 ]
 if what == "make":
     for i, a in enumerate(arrays):
@@ -313,8 +313,11 @@ fn structured_arrays_become_compounds_and_come_back_and_null_dataspaces_are_no_a
     };
     numpy("make");
     let done = |args: &[&str]| {
-        let out = run(folder.path(), args);
+        let out = run(folder.path(), &[&["--json"], args].concat());
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
+        let line: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(line["schema"], "tensilo.convert/1");
+        assert_eq!(line["bytes"], folder.path().join(args[2]).metadata().unwrap().len());
     };
     for i in 0..6 {
         done(&["convert", &format!("{i}.npy"), &format!("{i}.h5")]);

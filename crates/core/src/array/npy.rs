@@ -85,7 +85,11 @@ impl NpyHeader {
         }
         let mut text = vec![0; len as usize];
         next(&mut text)?;
-        let text = String::from_utf8(text).map_err(|_| Error::corrupt("the header is no text").at(start))?;
+        let text = match head[6] {
+            3 => String::from_utf8(text).map_err(|_| Error::corrupt("the header is no text").at(start))?,
+            // Latin-1: each byte is the character of its number.
+            _ => text.into_iter().map(char::from).collect(),
+        };
         let (descr, fortran, shape) =
             literal(&text).ok_or_else(|| Error::corrupt("the header cannot be read").at(start))?;
         if fortran && shape.iter().filter(|d| **d > 1).count() > 1 {

@@ -4,6 +4,7 @@ use crate::commands::refuse_existing;
 use crate::exit::{Answer, Outcome};
 use crate::output::Output;
 use clap::Args;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tensilo::Error;
@@ -37,6 +38,16 @@ pub struct ExportArguments {
     /// Replace the files if they exist.
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Serialize)]
+struct ExportView {
+    store: String,
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lengths: Option<String>,
+    field: String,
+    records: u64,
 }
 
 /// Do both paths name one file, existing or not?
@@ -79,5 +90,15 @@ pub fn run(a: &ExportArguments, out: &mut Output) -> Outcome {
     }
     let threads = Threads::new(a.threads);
     convert::field_to_npy(&store, field, disk, &a.output, a.force, threads, &out.monitor())?;
+    if out.is_json() {
+        let view = ExportView {
+            store: a.store.display().to_string(),
+            file: a.output.display().to_string(),
+            lengths: a.lengths.as_ref().map(|path| path.display().to_string()),
+            field: fields[field].name.clone(),
+            records: store.len(),
+        };
+        out.json("tensilo.records.export/1", &view)?;
+    }
     Ok(Answer::Yes)
 }

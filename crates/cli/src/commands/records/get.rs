@@ -55,7 +55,8 @@ pub fn run(a: &GetArguments, out: &mut Output) -> Outcome {
         Some(name) => vec![store.schema().position(name)?],
         None => (0..all.len()).collect(),
     };
-    let ids = a.ids.iter().map(|id| resolve(*id, store.len())).collect::<Result<Vec<u64>>>()?;
+    let ids = a.ids.iter().map(|id| resolve(*id, store.len())).collect::<Result<Vec<u64>>>();
+    let ids = ids.map_err(|e| e.in_file(&a.store))?;
     if a.raw {
         let ([id], [field]) = (&ids[..], &fields[..]) else {
             return Err(Error::invalid("--raw writes one field of one record").into());

@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use tensilo::core::gather::{FieldShape, Gather};
+use tensilo::records::Format;
 
 /// Arguments of `records stats`.
 #[derive(Debug, Args)]
@@ -74,7 +75,9 @@ pub fn run(a: &StatsArguments, out: &mut Output) -> Outcome {
     out.line(format_args!("format       {}", view.format))?;
     out.line(format_args!("records      {}", view.records))?;
     out.line(format_args!("commits      {}", view.generation))?;
-    out.line(format_args!("live         {}", human::bytes(view.live_bytes)))?;
+    let beside =
+        if store.format() == Format::Tensilo { ", and cells of up to 8 bytes in the table" } else { "" };
+    out.line(format_args!("live         {}{beside}", human::bytes(view.live_bytes)))?;
     out.line(format_args!("file         {}", human::bytes(view.file_bytes)))?;
     out.line(format_args!("reclaimable  {}", human::bytes(view.reclaimable)))?;
     let mut rows = vec![["field", "dtype", "shape", "codec"].map(String::from).to_vec()];
