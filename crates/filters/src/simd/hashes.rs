@@ -180,10 +180,12 @@ pub(in crate::simd) mod x86 {
         base: u32,
     ) -> (u32, [u32; SEVERAL]) {
         const { assert!(N.is_power_of_two() && N <= 1 << 30 && SEVERAL == 16) };
-        let halves = [0, 8].map(|first| {
-            let at = places.at as i32 + first * places.stride as i32;
-            half(places, at, heads, hashing, base)
-        });
+        // No closures here: they might become calls.
+        let second = places.at as i32 + 8 * places.stride as i32;
+        let halves = [
+            half(places, places.at as i32, heads, hashing, base),
+            half(places, second, heads, hashing, base),
+        ];
         let mut backs = [0; SEVERAL];
         let mut found = 0;
         for (i, half) in halves.into_iter().enumerate() {

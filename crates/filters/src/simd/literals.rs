@@ -78,10 +78,8 @@ pub(in crate::simd) mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn look_up(table: &[u8; 256], at: __m512i, (upper, second): (u64, u64)) -> __m512i {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|quarter| {
-            let quarters = table.as_chunks::<64>().0;
-            load(&quarters[quarter])
-        });
+        let quarters: &[[u8; 64]; 4] = table.as_chunks().0.first_chunk().expect("a table has four quarters");
+        let [a, b, c, d] = [load(&quarters[0]), load(&quarters[1]), load(&quarters[2]), load(&quarters[3])];
         let found = _mm512_permutexvar_epi8(at, a);
         let found = _mm512_mask_permutexvar_epi8(found, second & !upper, at, b);
         let found = _mm512_mask_permutexvar_epi8(found, upper & !second, at, c);
