@@ -13,11 +13,11 @@ use tensilo::core::io::SystemDisk;
 use tensilo::core::threads::Threads;
 use tensilo::core::{Monitor, Progress};
 use tensilo::hdf5::write::{
-    DatasetBuilder, FileSpaceOptions, FileWriter, Filters, SharedIndexOptions, SharedKind, SharedMonitor,
-    SpaceStrategy, Value, WriteOptions,
+    DatasetBuilder, ExternalData, FileSpaceOptions, FileWriter, Filters, SharedIndexOptions, SharedKind,
+    SharedMonitor, SpaceStrategy, Tracking, Value, WriteOptions,
 };
-use tensilo::hdf5::{Dataspace, Datatype, FillTime};
-use tensilo::numpy::{Field, NumpyType};
+use tensilo::hdf5::{Class, Dataspace, Datatype, FillTime, Member};
+use tensilo::numpy::NumpyType;
 use tensilo::{Error, Result};
 
 /// Bytes of an element of variable length.
@@ -55,24 +55,38 @@ impl Monitor for Asking {
     }
 }
 
-/// A dtype from Python: a NumPy type string, or the fields `(name, dtype, shape, offset, size)` and the size.
-struct Dtype(NumpyType);
+/// A dtype from Python: a NumPy type string; the string of an enumeration's base and its members, each with the bytes of its
+/// value; or the fields `(name, dtype, shape, offset)` and the size.
+struct Dtype(Datatype);
 
 impl<'py> FromPyObject<'_, 'py> for Dtype {
     type Error = PyErr;
 
     fn extract(of: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(name) = of.extract::<String>() {
-            return Ok(Self(NumpyType::Plain(name)));
+            return plain(of.py(), name).map(Self);
         }
-        let (fields, size): (Bound<'py, PyList>, usize) = of.extract()?;
-        let mut all = Vec::with_capacity(fields.len());
+        if let Ok((base, members)) = of.extract::<(String, Vec<(String, Vec<u8>)>)>() {
+            let base = plain(of.py(), base)?;
+            let members = members.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
+            return Ok(Self(Datatype {
+                size: base.size,
+                class: Class::Enum { base: Box::new(base), members },
+            }));
+        }
+        let (fields, size): (Bound<'py, PyList>, u32) = of.extract()?;
+        let mut members = Vec::with_capacity(fields.len());
         for field in fields.iter() {
-            let (name, Self(dtype), shape, offset, size) = field.extract()?;
-            all.push(Field { name, dtype, shape, offset, size });
+            let (name, Self(base), shape, offset): (String, _, Vec<u64>, _) = field.extract()?;
+            let datatype = Datatype::array(base, &shape).map_err(|e| exception(of.py(), &e))?;
+            members.push(Member { name: name.into_bytes(), offset, datatype });
         }
-        Ok(Self(NumpyType::Record { fields: all, size }))
+        Ok(Self(Datatype { size, class: Class::Compound { members } }))
     }
+}
+
+fn plain(py: Python<'_>, name: String) -> PyResult<Datatype> {
+    NumpyType::Plain(name).datatype().map_err(|e| exception(py, &e))
 }
 
 /// How a dataset is laid out: `(shape, maximum, chunk, filters, fill, fill time, any filter)`; the fill time by its number in
@@ -251,7 +265,15 @@ impl Hdf5Writer {
         self.with(py, |w| w.external_link(path, file, object))
     }
 
-    /// A dataset of the bytes of an array, or of the fill value.
+    /// Numbers the attributes of an object that was just made, and the links if it is a group, in the order of their making,
+    /// or does not.
+    fn track(&mut self, py: Python<'_>, path: &str, is_group: bool, order: bool) -> PyResult<()> {
+        let attributes = order.then_some(true);
+        self.with(py, |w| w.track(path, Tracking { links: attributes.filter(|_| is_group), attributes }))
+    }
+
+    /// A dataset of the bytes of an array, or of the fill value, or with its elements in external files: their names, where
+    /// the elements begin and how many bytes there are.
     fn dataset(
         &mut self,
         py: Python<'_>,
@@ -259,15 +281,20 @@ impl Hdf5Writer {
         dtype: Dtype,
         storage: Storage,
         bytes: Option<PyReadonlyArray1<'_, u8>>,
+        external: Option<Vec<(String, u64, Option<u64>)>>,
     ) -> PyResult<()> {
         let bytes = bytes.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
         self.with(py, |w| {
-            let datatype = dtype.0.datatype()?;
-            let size = datatype.size;
-            let b = storage.apply(w.dataset(path).datatype(datatype), size)?;
-            match bytes {
-                Some(bytes) => b.write_bytes(bytes).map(drop),
-                None => b.create(),
+            let size = dtype.0.size;
+            let b = storage.apply(w.dataset(path).datatype(dtype.0), size)?;
+            match (bytes, external) {
+                (Some(bytes), None) => b.write_bytes(bytes).map(drop),
+                (None, None) => b.create(),
+                (None, Some(pieces)) => {
+                    let piece = |(file, offset, bytes)| ExternalData { file, offset, bytes };
+                    b.create_external(&pieces.into_iter().map(piece).collect::<Vec<_>>())
+                }
+                (Some(_), Some(_)) => Err(Error::unsupported("writing the elements into external files")),
             }
         })
     }
@@ -289,7 +316,7 @@ impl Hdf5Writer {
         let items =
             items.iter().map(PyReadonlyArray1::as_slice).collect::<std::result::Result<Vec<_>, _>>()?;
         self.with(py, |w| {
-            let datatype = Datatype::sequence(dtype.0.datatype()?);
+            let datatype = Datatype::sequence(dtype.0);
             storage.apply(w.dataset(path).datatype(datatype), HEAP)?.write_heap(items).map(drop)
         })
     }
@@ -297,7 +324,7 @@ impl Hdf5Writer {
     /// A dataset or an attribute of no elements.
     fn null(&mut self, py: Python<'_>, path: &str, name: Option<&str>, dtype: Dtype) -> PyResult<()> {
         self.with(py, |w| {
-            let value = Value::null(dtype.0.datatype()?);
+            let value = Value::null(dtype.0);
             match name {
                 Some(name) => w.attribute(path, name, value),
                 None => w.dataset(path).write_value(value).map(drop),
@@ -316,7 +343,7 @@ impl Hdf5Writer {
     ) -> PyResult<()> {
         let bytes = bytes.as_slice()?;
         self.with(py, |w| {
-            let value = Value::stored(dtype.0.datatype()?, dataspace(&shape), bytes.to_vec())?;
+            let value = Value::stored(dtype.0, dataspace(&shape), bytes.to_vec())?;
             w.attribute(path, name, value)
         })
     }

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._hdf5_values import array_of, bytes_of, is_null, is_text, native_dtype, sequences_of, texts_of
 
 __all__ = ["AttributesWriter", "DatasetWriter", "ExternalLink", "File", "GroupWriter", "SoftLink", "write"]
 
@@ -25,7 +26,6 @@ _FILL_TIMES = {None: None, "alloc": 0, "never": 1, "ifset": 2}
 
 # In the order of their numbers in files.
 _STRATEGIES = ("fsm", "page", "aggregate", "none")
-_Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class SoftLink:
@@ -43,80 +43,12 @@ class ExternalLink:
         self.path = path
 
 
-def _dtype(dtype: np.dtype[Any]) -> Any:
-    """A dtype as the native half takes it."""
-    if dtype.names is None:
-        return "bfloat16" if dtype.name == "bfloat16" else dtype.str
-    fields = []
-    for name in dtype.names:
-        field = dtype.fields[name]  # type: ignore[index]
-        base, shape = field[0].subdtype or (field[0], ())
-        fields.append((name, _dtype(base), list(shape), field[1], field[0].itemsize))
-    return fields, dtype.itemsize
-
-
-def _bytes(array: _Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The bytes of an array in C order; a copy only where they do not lie so."""
-    if array.dtype.hasobject:
-        raise TypeError(f"elements of {array.dtype} hold Python objects")
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
-
-
-def _texts(array: _Array) -> list[str] | None:
-    """The strings of an array of them; `None` for an array of something else."""
-    if array.dtype.kind == "U" or array.dtype.kind == "T":
-        return [str(s) for s in array.reshape(-1)]
-    if array.dtype.kind != "O":
-        return None
-    items = array.reshape(-1).tolist()
-    for item in items:
-        if not isinstance(item, str):
-            raise TypeError(
-                f"an array of objects is written when all are str, or sequences of a dtype as h5py.vlen_dtype makes it, "
-                f"not {type(item).__name__}"
-            )
-    return items
-
-
-def _sequences(array: _Array) -> tuple[np.dtype[Any], list[_Array]] | None:
-    """Items of an array whose dtype h5py made for sequences of variable length; `None` for another."""
-    metadata: Mapping[str, Any] = array.dtype.metadata or {}
-    item = metadata.get("vlen") if array.dtype.kind == "O" else None
-    if item is None or item in (str, bytes):
-        return None
-    item = np.dtype(item)
-    if item.kind == "O" or item.subdtype is not None:
-        raise TypeError("sequences of variable length hold plain or structured elements")
-    # Elements that were never set are empty.
-    rows = [np.empty(0, item) if v is None or (np.ndim(v) == 0 and v == 0) else np.asarray(v, dtype=item) for v in array.reshape(-1).tolist()]
-    if any(r.ndim != 1 for r in rows):
-        raise TypeError("an element of variable length is a sequence of one dimension")
-    return item, [_bytes(r) for r in rows]
-
-
 def _extents(value: Any, what: str) -> list[int]:
     """Extents from an integer or a sequence of them."""
     dims = [operator.index(n) for n in (value if np.ndim(value) else (value,))]
     if any(n < 0 for n in dims):
         raise ValueError(f"{what} {tuple(dims)} has a negative extent")
     return dims
-
-
-def _is_text(dtype: Any) -> bool:
-    """Does this mean strings of variable length, as h5py says it?"""
-    return dtype is str or ((getattr(dtype, "metadata", None) or {}).get("vlen") is str)
-
-
-def _is_null(value: Any) -> bool:
-    """Is this what h5py calls Empty: a dtype without elements?"""
-    return not isinstance(value, np.ndarray) and hasattr(value, "dtype") and getattr(value, "shape", ()) is None
-
-
-def _array(value: Any, dtype: Any = None) -> _Array:
-    """What NumPy makes of a value; an empty string of bytes takes one byte."""
-    array = np.asarray(value, dtype=None if _is_text(dtype) else dtype)
-    return array.astype("S1") if array.dtype == np.dtype("S0") else array
 
 
 def _with_sizes(filters: list[tuple[str, list[int]]], itemsize: int, chunk: list[int]) -> list[tuple[str, list[int]]]:
@@ -129,6 +61,19 @@ def _with_sizes(filters: list[tuple[str, list[int]]], itemsize: int, chunk: list
             values = [32008, 0, 4, itemsize, *values[1:]]
         out.append((name, values))
     return out
+
+
+def _external(files: Any) -> list[tuple[str, int, int | None]] | None:
+    """External files with their beginnings and lengths; h5py's word for no end is all bits set."""
+    if files is None:
+        return None
+    if isinstance(files, str | os.PathLike):
+        files = [(files, 0, None)]
+    pieces = []
+    for name, offset, size in files:
+        end = None if size is None or size in (-1, 2**64 - 1) else operator.index(size)
+        pieces.append((os.fspath(name), operator.index(offset), end))
+    return pieces
 
 
 def _maximum(maxshape: Any, dims: list[int]) -> list[int | None]:
@@ -193,15 +138,15 @@ class AttributesWriter(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         if value is None:
             self._writer.null(self._path, name, "<f4")
-        elif _is_null(value):
-            self._writer.null(self._path, name, _dtype(np.dtype(value.dtype)))
+        elif is_null(value):
+            self._writer.null(self._path, name, native_dtype(np.dtype(value.dtype)))
         else:
-            array = _array(value)
-            texts = _texts(array)
+            array = array_of(value)
+            texts = texts_of(array)
             if texts is not None:
                 self._writer.text_attribute(self._path, name, list(array.shape), texts)
             else:
-                self._writer.attribute(self._path, name, _dtype(array.dtype), list(array.shape), _bytes(array))
+                self._writer.attribute(self._path, name, native_dtype(array.dtype), list(array.shape), bytes_of(array))
         self._values[name] = value
 
     def __getitem__(self, name: str) -> Any:
@@ -254,13 +199,15 @@ class GroupWriter:
         top = "" if path.startswith("/") else self.name.rstrip("/")
         return top + "/" + "/".join(names)
 
-    def create_group(self, name: str) -> GroupWriter:
+    def create_group(self, name: str, track_order: bool | None = None) -> GroupWriter:
         """Make a group, and those above it where they are missing.
 
         Parameters
         ----------
         name : str
             The path, from this group or from the root.
+        track_order : bool, optional
+            Number its links and attributes in the order in which they are made; as the file does if not given.
 
         Returns
         -------
@@ -274,6 +221,8 @@ class GroupWriter:
         """
         path = self._join(name)
         self._writer.group(path)
+        if track_order is not None:
+            self._writer.track(path, True, bool(track_order))
         return GroupWriter(self._writer, path)
 
     def create_dataset(
@@ -293,6 +242,9 @@ class GroupWriter:
         fillvalue: Any = None,
         fill_time: str | None = None,
         allow_unknown_filter: bool = False,
+        external: str | os.PathLike[str] | Sequence[tuple[str | os.PathLike[str], int, int | None]] | None = None,
+        track_order: bool | None = None,
+        track_times: bool | None = None,
     ) -> DatasetWriter:
         """Write a dataset, or make one whose elements all read as the fill value.
 
@@ -333,6 +285,13 @@ class GroupWriter:
             ``"ifset"``, ``"alloc"`` or ``"never"``: when elements without data get the fill value.
         allow_unknown_filter : bool, optional
             Take a registered filter that cannot be applied here; chunks are then stored without it.
+        external : str, os.PathLike or sequence of tuple, optional
+            The files that hold the elements, each as its name, where they begin and how many bytes there are (None in the
+            last for all); or the name of the only one. They are not touched: `data` is not given.
+        track_order : bool, optional
+            Number the attributes in the order in which they are made; as the file does if not given.
+        track_times : bool, optional
+            False, or not given: files hold no times, so that the same calls write the same bytes.
 
         Returns
         -------
@@ -349,10 +308,17 @@ class GroupWriter:
             HDF5 has no type for these elements, or the file's bound cannot hold them.
         """
         path = self._join(name)
-        if _is_null(data):
-            return self._null(path, np.dtype(data.dtype))
-        array = None if data is None else _array(data, dtype)
-        if array is None and _is_text(dtype) and shape is not None:
+        if track_times:
+            raise ValueError("track_times: files written here hold no times")
+        pieces = _external(external)
+        if pieces is not None and data is not None:
+            raise ValueError("external files are not written: give shape and dtype, and no data")
+        if is_null(data):
+            dataset = self._null(path, np.dtype(data.dtype))
+            self._track(path, track_order)
+            return dataset
+        array = None if data is None else array_of(data, dtype)
+        if array is None and is_text(dtype) and shape is not None:
             # Strings that were never written read as empty ones.
             array = np.full(_extents(shape, "shape"), "", dtype=object)
         if array is None and (shape is None or dtype is None):
@@ -362,8 +328,8 @@ class GroupWriter:
         else:
             dims = _extents(shape, "shape")
             array = None if array is None else array.reshape(dims)
-        sequences = None if array is None else _sequences(array)
-        texts = None if array is None or sequences is not None else _texts(array)
+        sequences = None if array is None else sequences_of(array)
+        texts = None if array is None or sequences is not None else texts_of(array)
         heap = texts is not None or sequences is not None
         kind = None if heap else (array.dtype if array is not None else np.dtype(dtype))
         if kind is not None and kind.subdtype is not None:
@@ -405,16 +371,21 @@ class GroupWriter:
         maxima = maximum if maxshape is not None else None
         storage = (dims, maxima, chunk, filters, fill, when, allow_unknown_filter)
         if sequences is not None:
-            self._writer.sequences(path, _dtype(sequences[0]), storage, sequences[1])
+            self._writer.sequences(path, native_dtype(sequences[0]), storage, sequences[1])
         elif texts is not None:
             self._writer.texts(path, storage, texts)
         else:
             assert kind is not None
-            self._writer.dataset(path, _dtype(kind), storage, None if array is None else _bytes(array))
+            self._writer.dataset(path, native_dtype(kind), storage, None if array is None else bytes_of(array), pieces)
+        self._track(path, track_order)
         return DatasetWriter(self._writer, path, tuple(dims), kind)
 
+    def _track(self, path: str, order: bool | None) -> None:
+        if order is not None:
+            self._writer.track(path, False, bool(order))
+
     def _null(self, path: str, dtype: np.dtype[Any]) -> DatasetWriter:
-        self._writer.null(path, None, _dtype(dtype))
+        self._writer.null(path, None, native_dtype(dtype))
         return DatasetWriter(self._writer, path, (), dtype)
 
     def __setitem__(self, name: str, value: Any) -> None:

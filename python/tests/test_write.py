@@ -186,6 +186,11 @@ KEYWORDS: list[dict[str, Any]] = [
     {"data": np.arange(6), "fill_time": "never", "chunks": (2,)},
     {"shape": (3,), "dtype": h5py.string_dtype()},
     {"data": h5py.Empty("f8")},
+    {"data": np.array([2, 0, 1], h5py.enum_dtype({"RED": 0, "GREEN": 1, "BLUE": 2}, "u1"))},
+    {"shape": (2,), "dtype": h5py.enum_dtype({"NO": -300, "YES": 7}, ">i2"), "fillvalue": -300},
+    {"data": np.zeros((0, 2), np.dtype([("e", h5py.enum_dtype({"A": 1}, "<i4"), (2,)), ("x", "<f4")]))},
+    {"data": np.arange(3), "track_times": False},
+    {"data": h5py.Empty("i4"), "track_order": True},
 ]
 
 
@@ -199,10 +204,74 @@ def test_keywords_make_the_dataset_that_h5py_makes(tmp_path: Path, keywords: dic
         assert (x.shape, x.dtype, x.maxshape) == (y.shape, y.dtype, y.maxshape)
         if "chunks" in keywords:
             assert x.chunks == y.chunks
+        if x.dtype.names is None:
+            assert h5py.check_enum_dtype(x.dtype) == h5py.check_enum_dtype(y.dtype)
+        else:
+            kinds = [[h5py.check_enum_dtype(z.dtype[n].base) for n in z.dtype.names] for z in (x, y)]
+            assert kinds[0] == kinds[1] and any(kinds[0])
         p, q = x.id.get_create_plist(), y.id.get_create_plist()
         if x.dtype.kind != "O":
             assert p.get_fill_time() == q.get_fill_time() and x.fillvalue == y.fillvalue
         assert x.shape is None or (x[()] == y[()]).all()
+
+
+@pytest.mark.parametrize("order", [None, False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_each_object_keeps_the_order_it_is_asked_to(tmp_path: Path, whole: bool, order: bool | None) -> None:
+    with tensilo.File(tmp_path / "a.h5", "w", track_order=whole) as f:
+        group = f.create_group("g", track_order=order)
+        made: list[tensilo.writing.GroupWriter | tensilo.writing.DatasetWriter] = [
+            group,
+            group.create_dataset("z", data=[1], track_order=order),
+            group.create_dataset("t", data=["x"], track_order=order),
+            group.create_dataset("n", data=h5py.Empty("f4"), track_order=order),
+        ]
+        for x in made:
+            x.attrs.update({"z": 1, "a": 2})
+    expected = whole if order is None else order
+    with h5py.File(tmp_path / "a.h5") as f:
+        assert bool(f["g"].id.get_create_plist().get_link_creation_order()) == expected
+        assert list(f["g"]) == (["z", "t", "n"] if expected else ["n", "t", "z"])
+        for path in ("g", "g/z", "g/t", "g/n"):
+            assert bool(f[path].id.get_create_plist().get_attr_creation_order()) == expected, path
+            assert list(f[path].attrs) == (["z", "a"] if expected else ["a", "z"]), path
+
+
+def test_attributes_keep_the_names_of_an_enumeration(tmp_path: Path) -> None:
+    kind = h5py.enum_dtype({"OFF": 0, "ON": 1}, "<i4")
+    with tensilo.File(tmp_path / "a.h5", "w") as f:
+        f.attrs["state"] = np.array([1, 0], kind)
+    with h5py.File(tmp_path / "a.h5") as f:
+        found = f.attrs.get_id("state").dtype
+        assert h5py.check_enum_dtype(found) == {"OFF": 0, "ON": 1} and f.attrs["state"].tolist() == [1, 0]
+
+
+def test_elements_in_external_files_are_read_from_there(tmp_path: Path) -> None:
+    data = np.arange(24, dtype="<i4").reshape(4, 6)
+    first, second = tmp_path / "first.raw", tmp_path / "second.raw"
+    first.write_bytes(b"head" + data.tobytes()[:40])
+    second.write_bytes(data.tobytes()[40:])
+    whole = tmp_path / "whole.raw"
+    data.tofile(whole)
+    before = {p: p.read_bytes() for p in (first, second, whole)}
+    with tensilo.File(tmp_path / "a.h5", "w") as f:
+        two: list[tuple[Path | str, int, int | None]] = [(first, 4, 40), (str(second), 0, h5py.h5f.UNLIMITED)]
+        f.create_dataset("two", (4, 6), "<i4", external=two)
+        f.create_dataset("one", (4, 6), "<i4", external=whole)
+        for bad in ([(first, 4, 40)], [(first, 4, None), (second, 0, 56)], []):
+            with pytest.raises((tensilo.InvalidArgumentError, ValueError)):
+                f.create_dataset("bad", (4, 6), "<i4", external=bad)
+        with pytest.raises(ValueError, match="no data"):
+            f.create_dataset("bad", data=data, external=whole)
+        with pytest.raises(tensilo.InvalidArgumentError, match="contiguous"):
+            f.create_dataset("bad", (4, 6), "<i4", chunks=(2, 2), external=whole)
+        with pytest.raises(ValueError, match="track_times"):
+            f.create_dataset("bad", data=data, track_times=True)
+    assert {p: p.read_bytes() for p in before} == before
+    with h5py.File(tmp_path / "a.h5") as f:
+        assert sorted(f) == ["one", "two"]
+        assert f["two"].external[0][1:] == (4, 40) and len(f["two"].external) == 2
+        assert (f["two"][()] == data).all() and (f["one"][()] == data).all()
 
 
 @pytest.mark.parametrize("item", ["u1", "<f8", [("a", "<i2"), ("b", "<f4")]])

@@ -3,7 +3,7 @@
 pub use tensilo_core::array::{
     Axis, ChunkGrid, Hyperslab, IndexItem, NumpyIndex, Points, Resolved, Selection, Zipped,
 };
-pub use tensilo_hdf5::format::datatype::{Class, Datatype};
+pub use tensilo_hdf5::format::datatype::{Class, Datatype, Member};
 pub use tensilo_hdf5::format::message::dataspace::Dataspace;
 pub use tensilo_hdf5::format::message::fill_value::FillTime;
 pub use tensilo_hdf5::object::DamagedAttribute;

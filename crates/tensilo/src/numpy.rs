@@ -125,7 +125,7 @@ impl NumpyType {
                 let mut members = Vec::with_capacity(fields.len());
                 for f in fields {
                     let base = f.dtype.datatype().map_err(|e| e.context(format!("field {:?}", f.name)))?;
-                    let datatype = array_of(base, &f.shape)?;
+                    let datatype = Datatype::array(base, &f.shape)?;
                     members.push(Member {
                         name: f.name.clone().into_bytes(),
                         offset: f.offset as u64,
@@ -138,17 +138,6 @@ impl NumpyType {
             }
         }
     }
-}
-
-/// Arrays of `dims` as elements; the base itself without extents.
-fn array_of(base: Datatype, dims: &[u64]) -> Result<Datatype> {
-    if dims.is_empty() {
-        return Ok(base);
-    }
-    let size = dims.iter().try_fold(u64::from(base.size), |n, d| n.checked_mul(*d));
-    let size = size.and_then(|n| u32::try_from(n).ok());
-    let size = size.ok_or_else(|| Error::unsupported(format!("array elements of extents {dims:?}")))?;
-    Ok(Datatype { size, class: Class::Array { dims: dims.to_vec(), base: Box::new(base) } })
 }
 
 fn plain(name: &str) -> Option<Datatype> {

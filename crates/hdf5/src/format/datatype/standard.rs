@@ -3,6 +3,7 @@
 use super::{BitField, ByteOrder, CharacterSet, Class, Datatype, FloatLayout, Member, Normalization};
 use super::{Padding, ReferenceKind, StringPadding};
 use crate::format::encode::Bound;
+use tensilo_core::{Error, Result};
 
 /// Byte order of this machine.
 const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
@@ -88,6 +89,20 @@ impl Datatype {
     /// A variable-length sequence: 16 bytes per element, the items in a global heap.
     pub fn sequence(base: Self) -> Self {
         Self { size: 16, class: Class::VarLen { base: Box::new(base) } }
+    }
+
+    /// Arrays of such extents as elements; the base itself without extents.
+    ///
+    /// # Errors
+    /// `Unsupported` for elements of 4 GiB or more.
+    pub fn array(base: Self, dims: &[u64]) -> Result<Self> {
+        if dims.is_empty() {
+            return Ok(base);
+        }
+        let size = dims.iter().try_fold(u64::from(base.size), |n, d| n.checked_mul(*d));
+        let size = size.and_then(|n| u32::try_from(n).ok());
+        let size = size.ok_or_else(|| Error::unsupported(format!("array elements of extents {dims:?}")))?;
+        Ok(Self { size, class: Class::Array { dims: dims.to_vec(), base: Box::new(base) } })
     }
 
     /// The enumeration FALSE, TRUE of one byte that h5py uses for booleans.
