@@ -37,6 +37,8 @@ pub(crate) struct Out<'f> {
     joined: Vec<u8>,
     /// Absolute position of `joined`.
     joined_at: u64,
+    /// Absolute end of all that was ever written, joined or not.
+    reached: u64,
     /// The first error; after it nothing can be published.
     broken: bool,
 }
@@ -44,7 +46,7 @@ pub(crate) struct Out<'f> {
 impl<'f> Out<'f> {
     /// Addresses count from `base`.
     pub(crate) fn new(target: Target<'f>, base: u64, addresses: Addresses) -> Self {
-        Self { target, base, addresses, joined: Vec::new(), joined_at: 0, broken: false }
+        Self { target, base, addresses, joined: Vec::new(), joined_at: 0, reached: 0, broken: false }
     }
 
     /// What was given out.
@@ -91,8 +93,12 @@ impl<'f> Out<'f> {
     /// Writes bytes at a position of the file, sooner or later.
     pub(crate) fn write_absolute(&mut self, at: u64, data: &[u8]) -> Result<()> {
         let joined_end = self.joined_at + self.joined.len() as u64;
-        // Up to seven bytes of alignment between neighbours are zeros.
-        let gap = at.checked_sub(joined_end).filter(|g| *g < 8 && !self.joined.is_empty());
+        // Up to seven bytes of alignment between neighbours are zeros, where nothing was ever written: chunks whose places
+        // are given from the beginning come in any order and can be shorter than that.
+        let is_new = joined_end >= self.reached;
+        self.reached = self.reached.max(at.saturating_add(data.len() as u64));
+        let gap = at.checked_sub(joined_end);
+        let gap = gap.filter(|g| (*g == 0 || *g < 8 && is_new) && !self.joined.is_empty());
         if let Some(gap) = gap
             && data.len() < LARGE
             && self.joined.len() + 8 + data.len() <= JOINED

@@ -8,6 +8,7 @@ mod filters;
 mod indexes;
 mod layouts;
 mod once;
+mod orders;
 mod pack_body;
 mod random_trees;
 mod references;
