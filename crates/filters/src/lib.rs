@@ -25,6 +25,8 @@ mod blosc;
 mod bzip2;
 mod cut;
 pub mod deflate;
+#[cfg(test)]
+mod draw;
 mod filter;
 mod fletcher32;
 mod known;

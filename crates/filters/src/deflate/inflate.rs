@@ -514,7 +514,7 @@ fn look_up(bits: &mut Bits, table: &[u32], index_bits: u32) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deflate::draw::Rng;
+    use crate::draw::Rng;
     use crate::simd::levels;
     use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 

@@ -2,8 +2,6 @@
 //!
 //! Bytes behind the end of the stream are ignored, as libhdf5 ignores them.
 
-#[cfg(test)]
-mod draw;
 mod encode;
 mod inflate;
 mod pair;

@@ -231,8 +231,8 @@ fn literals(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deflate::draw::Rng;
     use crate::deflate::{Deflater, inflate};
+    use crate::draw::Rng;
     use crate::simd::levels;
     use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 

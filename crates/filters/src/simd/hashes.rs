@@ -239,6 +239,7 @@ pub(in crate::simd) mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::Rng;
     use crate::simd::levels;
 
     /// Looks places up at one level and says what was found.
@@ -263,11 +264,8 @@ mod tests {
 
     #[test]
     fn every_level_finds_the_same_places_and_remembers_them_alike() {
-        let mut seed = 5_u64;
-        let mut random = move |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % n
-        };
+        let mut rng = Rng(5);
+        let mut random = |n| rng.below(n);
         let mut hits = 0;
         for round in 0..60 {
             let n = 24 + random(3000);

@@ -129,6 +129,7 @@ pub(in crate::simd) mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::Rng;
     use crate::simd::hashes::{Lookup, Work, with_lookup};
     use crate::simd::levels;
 
@@ -143,11 +144,8 @@ mod tests {
 
     #[test]
     fn every_level_joins_by_the_definition() {
-        let mut seed = 7_u64;
-        let mut random = move |n: u32| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as u32 % n
-        };
+        let mut rng = Rng(7);
+        let mut random = |n: u32| rng.below(n as usize) as u32;
         for round in 0..200 {
             // All of the longest, or of any length.
             let codes: Vec<(u32, u32)> = (0..256)

@@ -5,8 +5,8 @@ use crate::format::datatype::{Class, Datatype};
 use tensilo_core::Result;
 use tensilo_filters::{ChunkInfo, Codecs, FilterSpec, Pipeline, Registry, Scratch, id};
 
-/// Most elements with which a filter is tried.
-const TRIED: u64 = 1024;
+/// Most elements with which a filter is tried, and bytes of them if they are more than one.
+const TRIED: (u64, u64) = (1024, 64 << 10);
 
 /// A filter pipeline to be written; client values that depend on the datatype are filled in when it is known.
 ///
@@ -182,7 +182,7 @@ impl Filters {
         // A short run along the fastest axis stands for the chunk.
         let mut chunk_dims = vec![1; chunk.len()];
         if let (Some(to), Some(from)) = (chunk_dims.last_mut(), chunk.last()) {
-            *to = (*from).min(TRIED);
+            *to = (*from).min(TRIED.0).min((TRIED.1 / u64::from(element_size).max(1)).max(1));
         }
         let elements = chunk_dims.iter().product::<u64>() as usize;
         let raw = vec![0; elements * element_size as usize];

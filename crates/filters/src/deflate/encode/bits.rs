@@ -33,37 +33,16 @@ impl<'a> Bits<'a> {
         (self.at, self.held, self.have) = (at, held, have);
     }
 
-    /// Adds bits, of which fewer than 64 may be held at a time.
-    #[inline(always)]
-    fn add(&mut self, bits: u64, n: u32) {
-        debug_assert!(self.have + n < 64 && bits >> n == 0);
-        self.held |= bits << (self.have & 63);
-        self.have += n;
-    }
-
-    /// Writes whole bytes, after which 56 bits can be added.
-    #[inline(always)]
-    fn flush(&mut self) {
-        let Some(to) = self.dst.get_mut(self.at..).and_then(|d| d.first_chunk_mut::<8>()) else {
-            return self.flush_slowly();
-        };
-        *to = self.held.to_le_bytes();
-        self.at += (self.have >> 3) as usize;
-        self.held >>= self.have & 56;
-        self.have &= 7;
-    }
-
-    /// The same where no room was made.
-    #[cold]
-    fn flush_slowly(&mut self) {
-        self.dst.resize(self.at + 64, 0);
-        self.flush();
-    }
-
     /// Adds a few bits, at most 32, where speed does not matter.
     pub(super) fn put(&mut self, bits: u32, n: u32) {
-        self.add(u64::from(bits), n);
-        self.flush();
+        if self.dst.len() < self.at + 8 {
+            self.dst.resize(self.at + 64, 0);
+        }
+        let mut words = self.words();
+        words.add(u64::from(bits), n);
+        words.flush();
+        let end = words.end();
+        self.go_on(end);
     }
 
     /// Adds bytes behind the current one.
@@ -76,8 +55,7 @@ impl<'a> Bits<'a> {
 
     /// Fills the current byte with zero bits.
     fn align(&mut self) {
-        self.have = self.have.next_multiple_of(8);
-        self.flush();
+        self.put(0, self.have.next_multiple_of(8) - self.have);
     }
 
     /// Writes the last byte and drops what room is left.

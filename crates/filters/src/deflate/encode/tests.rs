@@ -4,7 +4,7 @@ use super::codes::{LONGEST, SYMBOLS, lengths};
 use super::symbols::Token;
 use super::*;
 use crate::deflate::Inflate;
-use crate::deflate::draw::Rng;
+use crate::draw::Rng;
 use crate::simd::hashes::Plain;
 use flate2::{Decompress, FlushDecompress};
 use proptest::prelude::*;

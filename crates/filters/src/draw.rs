@@ -1,7 +1,7 @@
-//! Numbers that look random and are the same in every run, for the tests of both directions.
+//! Numbers that look random and are the same in every run, for tests.
 
 /// A linear congruential generator; the seed is its state.
-pub(super) struct Rng(pub u64);
+pub(crate) struct Rng(pub u64);
 
 impl Rng {
     /// A number below `n`, or 0.
